@@ -1,6 +1,7 @@
 """Explanations: reasons that add up, in order, with facts that are there; text, JSON, command."""
 
 import json
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -635,13 +636,15 @@ def test_text_has_reasons_facts_and_what_is_left(world, model):
                 assert fact_text(step) in text
         further, same = ([one for one in hidden if one.same == which] for which in (False, True))
         assert ("further reason" in text) == bool(further)
-        assert ("with the same weight" in text) == bool(same)
+        assert ("with nearly the same weight" in text) == bool(same)
         every = found.text(None, formal=True)
         assert all(one.text in every for one in found.reasons) and "further" not in every
         for member in (member for one in found.reasons for member in one.members):
             told = member.text if member.rule is None else f"{member.rule.rule}  ("
             assert f"{member.score:+.4f}  {member.kind}: {told}" in every
-        assert ablation_text(found) in text
+        assert ablation_text(found) in every
+        effect = [] if found.ablation is None else found.ablation.facts
+        assert ("Without #" in text) == (bool(effect) and all(fact_text(f) in text for f in effect))
 
 
 def test_amounts_are_compared_with_the_rival():
@@ -747,7 +750,9 @@ def test_the_command_explains_a_fact_either_way(run, folder, models, world):
     ):
         code, out, err = run("explain", folder, *given, *ask, "--json")
         assert code == 0 and err == ""
-        assert json.loads(out) == models("full").explain(query, name).to_json()
+        known = [asdict(fact) for fact in models("full").known_facts(query)]
+        explained = models("full").explain(query, name).to_json()
+        assert json.loads(out) == {**explained, "known_facts": known}
 
 
 def test_the_command_prints_what_people_read(run, folder, models, world):

@@ -166,7 +166,11 @@ def test_several_parts_are_left_out_in_any_order_and_shape():
     alone = everything.scorer()
     queries = some_queries(small_world())
     scores = by_candidate(everything, queries, everything.graph)
-    plain = by_candidate(fitted("none"), queries, everything.graph)
+    rules_alone = replace(everything.settings, features=Features.NONE)
+    fit = replace(everything._need_fit(), features=None)
+    plain = by_candidate(
+        TILP.from_parts(rules_alone, everything.graph, fit), queries, everything.graph
+    )
     # The rules alone, as logarithms of what they are above the least, by a weight for each head.
     for number in range(len(queries)):
         mine, rules = (one.filter(query=number)["score"].to_numpy() for one in (scores, plain))
@@ -439,9 +443,10 @@ def test_heads_that_were_learned_are_not_learned_again(tmp_path, monkeypatch, wo
     def again(*_, **__):
         raise AssertionError("done again")
 
-    monkeypatch.setattr("tilp.features.log_linear_training.fit_relation_weights", again)
+    whole = contents(fitted("full").save(tmp_path / "whole"))
+    monkeypatch.setattr("tilp.features.log_linear.fit_relation_weights", again)
     model = TILP(features="full", **QUICK).fit(graph, folder=work)
-    assert contents(model.save(tmp_path / "m")) == contents(fitted("full").save(tmp_path / "whole"))
+    assert contents(model.save(tmp_path / "m")) == whole
     with pytest.raises(TilpError, match="begun with other data or settings"):
         TILP(features="full", **quick(without=["stacking"])).fit(graph, folder=work)
 

@@ -21,7 +21,7 @@ from tilp.explanation import (
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.graph import Fact
 from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
-from tilp.rules.phrasing import Phrasing, Phrasings
+from tilp.rules.phrasings import Phrasing, Phrasings
 from tilp.rules.picture import draw_rule
 from tilp.rules.temporal import possible_classes, satisfying_intervals
 from tilp.scoring import Prediction, Predictions, Query
@@ -575,7 +575,7 @@ def test_an_explanation_in_html_says_what_there_is_to_say():
         "-0.50",
         "So it is: Ada",
         "rule: Ada(E1,E2,I2) ← Ada⁻¹(E1,E2,I1)  (confidence 0.61, support 7 of 1,234, weight 0.25)",
-        "1 × reason with the same weight for Ada!: +0.12",
+        "1 × reason with nearly the same weight for Ada!: +0.12",
         "falls by 0.38 to 0.50.",
     ):
         assert words in reader.text, words

@@ -14,8 +14,7 @@ from strategies import DATES, all_queries, every_candidate, shared_queries
 from tilp._kernels.candidate_history import FAR
 from tilp._kernels.random_walks import _DENSE
 from tilp.features.candidate_history import fact_edges, listed_candidates
-from tilp.features.random_walks import MIN_PROBABILITY, RandomWalks, time_scale
-from tilp.features.walk_chains import WalkChains
+from tilp.features.random_walks import MIN_PROBABILITY, RandomWalks, WalkChains, time_scale
 from tilp.graph import QueryTable
 from tilp.time import UNKNOWN
 

@@ -106,7 +106,7 @@ def test_progress_tells_of_every_stage():
     TILP(**FAST).fit(
         small_world(), progress=lambda name, share: told.setdefault(name, []).append(share)
     )
-    assert list(told) == ["mine", "apply", "select", "train", "fold"]
+    assert list(told) == ["mine", "apply", "select", "train"]
     assert all(shares[-1] == 1.0 and min(shares) >= 0 for shares in told.values())
 
 

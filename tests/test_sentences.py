@@ -124,6 +124,10 @@ def test_wrong_files_are_named(tmp_path, text, message):
         ((1990, 1992), (1990, 1992), "over the same time"),
         ((1985, 1992), (1990, 1991), "already for 5 years then"),
         ((1990, 1999), (1990, 1991), "at that time"),
+        ((1985, UNKNOWN), (1990, 1991), "beginning 5 years before"),
+        ((1985, 1990), (1990, 1991), "ending as that time begins"),
+        ((1991, 1999), (1990, 1991), "beginning as that time ends"),
+        ((1991, 1991), (1990, 1991), "at that time"),
         ((UNKNOWN, UNKNOWN), (1990, 1991), ""),
         ((1990, 1991), (UNKNOWN, UNKNOWN), ""),
     ],
@@ -163,28 +167,28 @@ def test_paths_of_one_to_five_facts():
     plain = sentences(Phrasings())
     assert plain.path(WALK[:1], {0}) == "McCarthy won IJCAI Award in 1985, 5 years before"
     assert plain.path(WALK[:2], {1}) == (
-        "McCarthy won IJCAI Award (in 1985), and won Kyoto Prize in 1988, 2 years before"
+        "McCarthy won IJCAI Award (in 1985), and won Kyoto Prize in 1988, 2 years before 1990"
     )
     assert plain.path(WALK, {0, 3}) == (
         "McCarthy won IJCAI Award (in 1985, 5 years before), won Kyoto Prize (in 1988), Lamport "
-        "won Kyoto Prize too (at an unknown time), plays Rovers (since 1980, already for 10 years "
+        "won Kyoto Prize too (no date), Lamport plays Rovers (since 1980, already for 10 years "
         "then), and Ada plays Rovers too until 1991"
     )
     assert sentences().path(WALK[:2], {1}) == (
         "IJCAI Award went to McCarthy (in 1985), and McCarthy won Kyoto Prize in 1988, 2 years "
-        "before"
+        "before 1990"
     )
 
 
 @pytest.mark.parametrize(
     ("support", "body_support", "confidence", "told"),
     [
-        (50, 54, 0.9, "In 50 of 54 such cases this gave the answer."),
+        (50, 54, 0.9, "In 50 of 54 such cases (93 %) this gave the answer."),
         (
             50,
             100,
             0.25,
-            "such cases this led to the answer and, on average, to 1 other.",
+            "such cases (50 %) this led to the answer and, on average, to 1 other.",
         ),
         (50, 100, 0.05, "this led to the answer and, on average, to 9 others."),
     ],

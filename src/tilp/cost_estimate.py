@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ints
 from tilp._utils.memory import forget_peak, memory_budget, peak_megabytes
 from tilp._utils.progress import Stages
 from tilp.datasets import world
@@ -100,16 +100,10 @@ class CostEstimate:
 
 
 def estimate_cost(
-    graph: TemporalGraph,
-    settings: ModelSettings,
-    *,
-    threads: int = 1,
-    memory: int | str | None = None,
-    reading: float = 0.0,
-    budget: float = 12.0,
-    long_fit: float = 600.0,
-    progress: Callable[[float], None] | None = None,
-) -> CostEstimate:
+    graph: TemporalGraph, settings: ModelSettings, *, threads: int = 1,
+    memory: int | str | None = None, reading: float = 0.0, budget: float = 12.0,
+    long_fit: float = 600.0, progress: Callable[[float], None] | None = None,
+) -> CostEstimate:  # fmt: skip
     """Estimate the time and memory of a fit from fits of small samples; nothing is written.
 
     Which facts are sampled depends on the data, the settings and the budget, not on the machine.
@@ -124,10 +118,6 @@ def estimate_cost(
             better estimate.
         long_fit: Run time in seconds from which on there is advice. Default 600.
         progress: Called with the share of the work that is done.
-
-    Raises:
-        TilpError: There is nothing to learn from.
-        NoRulesError: There is no rule.
 
     >>> import tilp
     >>> model = tilp.TILP(max_length=1, features="none")
@@ -225,11 +215,11 @@ class _Sample:
     facts: int
     before: float  # bytes in use before the fit
     rules: int = 0
-    taken: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    taken: dict[str, Floats] = field(default_factory=dict)
 
 
 def _fit_sample(
-    graph: TemporalGraph, rows: NDArray[np.int64], settings: ModelSettings, threads: int, size: int
+    graph: TemporalGraph, rows: Ints, settings: ModelSettings, threads: int, size: int
 ) -> _Sample:
     """Fit the first `size` of the rows, and a like share of the held-out facts; measure stages."""
     walked_only = np.zeros(len(graph), np.bool_)
@@ -237,9 +227,8 @@ def _fit_sample(
     walked_only[rows[:size]] = False
     held_out = max(1, round(len(held_out_facts(graph, settings)[0]) * size / len(rows)))
     settings = replace(settings, mining=replace(settings.mining, share=1.0), held_out=held_out)
-    _forget_memory()
-    before, main_thread = _peak_bytes(), threading.get_ident()
-    sample = _Sample(size, before)
+    _take_peak()
+    sample, main_thread = _Sample(size, before=_take_peak()), threading.get_ident()
     clock = np.array([time.process_time(), time.thread_time()])
 
     def note(stage: str, share: float) -> None:
@@ -247,8 +236,7 @@ def _fit_sample(
             return
         taken = sample.taken.setdefault(stage, np.zeros(3))
         taken[:2] += np.array([time.process_time(), time.thread_time()]) - clock
-        taken[2] = max(taken[2], _peak_bytes() - before)
-        _forget_memory()
+        taken[2] = max(taken[2], _take_peak() - sample.before)
         clock[:] = time.process_time(), time.thread_time()
 
     expected = (NoRulesError,) if size < len(rows) else ()  # a larger sample may have rules
@@ -262,15 +250,13 @@ def _fit_sample(
     return sample
 
 
-def _peak_bytes() -> float:
-    return (peak_megabytes() or 0.0) * 1024.0**2
-
-
-def _forget_memory() -> None:
-    """Give freed memory back to the system, where it takes it, and measure the peak anew."""
+def _take_peak() -> float:
+    """Return the peak in bytes; give freed memory back to the system, and measure anew."""
+    peak = (peak_megabytes() or 0.0) * 1024.0**2
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
     forget_peak()
+    return peak
 
 
 def _advice(estimate: CostEstimate, settings: ModelSettings, long_fit: float) -> tuple[str, ...]:

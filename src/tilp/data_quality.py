@@ -102,36 +102,26 @@ def inspect(graph: TemporalGraph) -> Inspection:
     {'train': 0, 'valid': 0, 'test': 0}
     """
     spans = {split: graph.span(split) for split in SPLITS if len(graph.rows(split))}
-    parts = {**spans, "all": slice(0, len(graph))}
-    return Inspection(
-        unit=graph.unit.value,
-        splits={name: _summarise_split(graph, rows) for name, rows in parts.items()},
-        relations=_summarise_relations(graph),
-        defects=_find_defects(graph, spans),
-    )
+    splits = {}
+    for name, rows in {**spans, "all": slice(0, len(graph))}.items():
+        n_entities = len(np.union1d(*(np.unique(c[rows]) for c in (graph.subject, graph.object))))
+        n_relations, dates = len(np.unique(graph.relation[rows])), _summarise_dates(graph, rows)
+        splits[name] = SplitSummary(rows.stop - rows.start, n_entities, n_relations, dates)
+    relations = _summarise_relations(graph)
+    return Inspection(graph.unit.value, splits, relations, _find_defects(graph, spans))
 
 
-def _summarise_split(graph: TemporalGraph, rows: slice) -> SplitSummary:
-    entities = np.union1d(np.unique(graph.subject[rows]), np.unique(graph.object[rows]))
-    n_relations = len(np.unique(graph.relation[rows]))
-    dates = _summarise_dates(graph.start[rows], graph.end[rows], graph.unit)
-    return SplitSummary(rows.stop - rows.start, len(entities), n_relations, dates)
-
-
-def _summarise_dates(start: Ints, end: Ints, unit: Unit) -> DateSummary:
-    has_start, has_end = start != UNKNOWN, end != UNKNOWN
+def _summarise_dates(graph: TemporalGraph, rows: slice | Ints) -> DateSummary:
+    start, end = graph.start[rows], graph.end[rows]
+    known = 2 * (start != UNKNOWN) + (end != UNKNOWN)
+    none, end_only, start_only, both = np.bincount(known, minlength=4).tolist()
     times = np.union1d(np.unique(start), np.unique(end))
     times = times[~np.isin(times, (UNKNOWN, OPEN_START, OPEN_END))]
-    return DateSummary(
-        both=int((has_start & has_end).sum()),
-        start_only=int((has_start & ~has_end).sum()),
-        end_only=int((~has_start & has_end).sum()),
-        none=int((~has_start & ~has_end).sum()),
-        first=format_time(int(times[0]), unit) if len(times) else "",
-        last=format_time(int(times[-1]), unit) if len(times) else "",
-        timestamps=len(times),
-        intervals=pl.DataFrame({"start": start, "end": end}).n_unique() if len(start) else 0,
+    first, last = (
+        format_time(int(t[0]), graph.unit) if len(t) else "" for t in (times, times[-1:])
     )
+    intervals = pl.DataFrame({"start": start, "end": end}).n_unique() if len(start) else 0
+    return DateSummary(both, start_only, end_only, none, first, last, len(times), intervals)
 
 
 def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
@@ -142,8 +132,7 @@ def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
         in_split = np.diff(np.searchsorted(rows, graph.bounds)).tolist()
         facts = dict(zip(SPLITS, in_split, strict=True))
         n_subjects, n_objects = (len(np.unique(c[rows])) for c in (graph.subject, graph.object))
-        dates = _summarise_dates(graph.start[rows], graph.end[rows], graph.unit)
-        name = graph.relations.label(relation)
+        name, dates = graph.relations.label(relation), _summarise_dates(graph, rows)
         summaries.append(RelationSummary(name, facts, n_subjects, n_objects, dates))
     return tuple(sorted(summaries, key=lambda relation: -sum(relation.facts.values())))
 
@@ -168,9 +157,16 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
         same_triple[name] = int(np.isin(forward[rows], forward[earlier_rows]).sum())
         is_reversed = np.isin(swapped[rows], forward[earlier_rows])
         reversed_[name] = int(is_reversed.sum())
-        by_relation = Counter(graph.relation[rows][is_reversed].tolist())
-        found = sorted(by_relation.items())
+        found = sorted(Counter(graph.relation[rows][is_reversed].tolist()).items())
         reversed_by_relation[name] = {graph.relations.label(r): count for r, count in found}
+    train, unseen_entities, unseen = graph.span("train"), {}, {}
+    seen = np.union1d(*(np.unique(c[train]) for c in (graph.subject, graph.object)))
+    for split, rows in spans.items():
+        if split != "train":
+            is_seen = np.isin(graph.subject[rows], seen) & np.isin(graph.object[rows], seen)
+            unseen_entities[split] = int((~is_seen).sum())
+            is_seen &= np.isin(graph.relation[rows], graph.relation[train])
+            unseen[split] = int((~is_seen).sum())
     return Defects(
         start_after_end={split: counts[split, Defect.START_AFTER_END] for split in spans},
         malformed_dates={s: sum(counts[s, kind] for kind in malformed) for s in spans},
@@ -181,7 +177,8 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
         same_triple=same_triple,
         reversed=reversed_,
         reversed_by_relation=reversed_by_relation,
-        **_find_unseen(graph, spans),
+        unseen_entities=unseen_entities,
+        unseen=unseen,
         absurd_years=_find_absurd_years(graph),
     )
 
@@ -189,21 +186,6 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
 def _triple_keys(graph: TemporalGraph, subject: Ids, object: Ids) -> Ints:
     key = subject.astype(np.int64) * len(graph.relations) + graph.relation
     return key * len(graph.entities) + object
-
-
-def _find_unseen(graph: TemporalGraph, spans: Mapping[str, slice]) -> dict[str, dict[str, int]]:
-    train = graph.span("train")
-    entity_seen = np.zeros(len(graph.entities), dtype=np.bool_)
-    entity_seen[graph.subject[train]] = entity_seen[graph.object[train]] = True
-    relation_seen = np.zeros(len(graph.relations), dtype=np.bool_)
-    relation_seen[graph.relation[train]] = True
-    unseen_entities, unseen = {}, {}
-    for split, rows in spans.items():
-        if split != "train":
-            new_entity = ~(entity_seen[graph.subject[rows]] & entity_seen[graph.object[rows]])
-            unseen_entities[split] = int(new_entity.sum())
-            unseen[split] = int((new_entity | ~relation_seen[graph.relation[rows]]).sum())
-    return {"unseen_entities": unseen_entities, "unseen": unseen}
 
 
 def _find_absurd_years(graph: TemporalGraph) -> tuple[YearCount, ...]:

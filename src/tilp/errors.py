@@ -1,4 +1,7 @@
-"""Errors that a user can correct: the command line shows their message, never a traceback."""
+"""Errors that a user can correct: the command line shows their message, never a traceback.
+
+Anything that takes what a user gives may raise one; docstrings do not repeat what messages say.
+"""
 
 
 class TilpError(Exception):

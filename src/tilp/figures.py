@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from textwrap import fill
@@ -39,9 +39,6 @@ def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
     Args:
         graph: Facts to count.
         path: File of the figure; its ending decides the format.
-
-    Raises:
-        TilpError: Matplotlib is missing, no start is known, or the ending is not known.
     """
     figure = new_figure((8, 3.2))
     axes: Any = figure.subplots()
@@ -60,12 +57,9 @@ def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
 
 
 def plot_features(
-    distributions: Distributions,
-    rows: pl.DataFrame,
-    path: Path,
-    *,
+    distributions: Distributions, rows: pl.DataFrame, path: Path, *,
     progress: Callable[[float], None] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Draw times between relations, and durations, as observed and as fitted.
 
     The first few rows that are not pooled are drawn.
@@ -75,9 +69,6 @@ def plot_features(
         rows: Rows of their table to draw; each needs its row of `order` too.
         path: File of the figure; its ending decides the format.
         progress: Called with the share that is done.
-
-    Raises:
-        TilpError: Matplotlib is missing, there is nothing to draw, or the ending is not known.
     """
     own = rows.filter(~pl.col("pooled"))
     pairs = own.filter(feature="pair").head(_PAIRS)
@@ -91,54 +82,41 @@ def plot_features(
     down = begin // across + -(-len(lengths) // across)
     figure = new_figure((4.4 * across, 3.0 * down))
     panels: list[Any] = list(figure.subplots(down, across, squeeze=False).flat)
-    _draw_pairs(distributions, rows, pairs, panels, progress)
-    unit = distributions.graph.unit
+    observed = pl.DataFrame() if pairs.is_empty() else distributions.observed(progress=progress)
+    for axes, row in zip(panels, pairs.iter_rows(named=True), strict=False):
+        # Differences of starts: the density of their size, times the share of their sign.
+        key = {name: row[name] for name in ("evidence", "query", "other")}
+        later = rows.filter(feature="order", **key)["probability"].item()
+        values = observed.filter(**key)["difference"].to_numpy()
+        labels = (row["sentence"], f"from {row['relation']} to {row['other']}", "pairs")
+        _draw(axes, labels, values, partial(_log_density, row, later), distributions.graph.unit)
     for axes, row in zip(panels[begin:], lengths.iter_rows(named=True), strict=False):
         relation = np.array(distributions.graph.relations.find(row["relation"]), np.int32)
         values = distributions.lengths(row["relation"])
         log_density = partial(distributions.durations.log_density, relation)
         labels = (row["sentence"], f"that {row['relation']} lasts", "intervals")
-        _draw(axes, labels, values, log_density, unit)
+        _draw(axes, labels, values, log_density, distributions.graph.unit)
     for axes in panels:
         axes.set_visible(axes.has_data())
     panels[0].legend(frameon=False, fontsize="small")
     _save(figure, path)
 
 
-def _draw_pairs(
-    distributions: Distributions,
-    rows: pl.DataFrame,
-    pairs: pl.DataFrame,
-    panels: list[Any],
-    progress: Callable[[float], None] | None,
-) -> None:
-    """Draw differences of starts: the density of their size, times the share of their sign."""
-    if pairs.is_empty():
-        return
-    observed = distributions.observed(progress=progress)
-    for axes, row in zip(panels, pairs.iter_rows(named=True), strict=False):
-        key = {name: row[name] for name in ("evidence", "query", "other")}
-        later = rows.filter(feature="order", **key)["probability"].item()
-        if row["distribution"] == "Gaussian":
-            size = Gaussian(np.array(row["mean"]), np.array(row["deviation"])).log_density
-        else:
-            size = Exponential(np.array(row["rate"])).log_density
-        values = observed.filter(**key)["difference"].to_numpy()
-        labels = (row["sentence"], f"from {row['relation']} to {row['other']}", "pairs")
-        _draw(axes, labels, values, partial(_on_both_sides, later, size), distributions.graph.unit)
-
-
-def _on_both_sides(later: float, size: Callable[[Floats], Floats], x: Floats) -> Floats:
-    return np.asarray(np.log(np.where(x > 0, later, 1.0 - later)) + size(np.abs(x)))
+def _log_density(row: Mapping[str, Any], later: float, x: Floats) -> Floats:
+    """Return the fitted log density of differences of starts, of which a share is positive."""
+    size: Gaussian | Exponential
+    if row["distribution"] == "Gaussian":
+        size = Gaussian(np.array(row["mean"]), np.array(row["deviation"]))
+    else:
+        size = Exponential(np.array(row["rate"]))
+    sign = np.log(np.where(x > 0, later, 1.0 - later))
+    return np.asarray(sign + size.log_density(np.abs(x)))
 
 
 def _draw(
-    axes: Any,
-    labels: tuple[str, str, str],
-    values: Floats,
-    log_density: Callable[[Floats], Floats],
-    unit: Unit,
-) -> None:
+    axes: Any, labels: tuple[str, str, str], values: Floats,
+    log_density: Callable[[Floats], Floats], unit: Unit,
+) -> None:  # fmt: skip
     """Draw a histogram of whole times, and the counts that the fitted density expects."""
     title, label, things = labels
     units = "time" if unit is Unit.INTEGER else f"{unit.value}s"

@@ -13,41 +13,31 @@ MAX_RULES = 3_000
 class Unit(StrEnum):
     """Unit of an integer time: years, months or days of the calendar, or just integers."""
 
-    YEAR = "year"
-    MONTH = "month"
-    DAY = "day"
-    INTEGER = "integer"
+    YEAR, MONTH, DAY, INTEGER = "year", "month", "day", "integer"
 
 
 class OnError(StrEnum):
     """Treatment of a row whose dates are malformed or run backwards."""
 
-    REPAIR = "repair"
-    SKIP = "skip"
-    RAISE = "raise"
+    REPAIR, SKIP, RAISE = "repair", "skip", "raise"
 
 
 class OnInvalidQuery(StrEnum):
     """Treatment of a query that has an unknown name or a malformed date."""
 
-    RAISE = "raise"
-    SKIP = "skip"
+    RAISE, SKIP = "raise", "skip"
 
 
 class TableFormat(StrEnum):
     """File format of written tables."""
 
-    TSV = "tsv"
-    CSV = "csv"
-    PARQUET = "parquet"
+    TSV, CSV, PARQUET = "tsv", "csv", "parquet"
 
 
 class Backend(StrEnum):
     """Where chunks of work run."""
 
-    SERIAL = "serial"
-    THREADS = "threads"
-    RAY = "ray"
+    SERIAL, THREADS, RAY = "serial", "threads", "ray"
 
 
 class Grain(StrEnum):
@@ -64,25 +54,19 @@ class Grain(StrEnum):
 class Missing(StrEnum):
     """Treatment of a missing start or end."""
 
-    POINT = "point"
-    DURATION = "duration"
-    OPEN = "open"
-    UNKNOWN = "unknown"
+    POINT, DURATION, OPEN, UNKNOWN = "point", "duration", "open", "unknown"
 
 
 class Estimate(StrEnum):
     """How an interval's length is estimated: by its expected value, or by a random draw."""
 
-    EXPECTED = "expected"
-    DRAWN = "drawn"
+    EXPECTED, DRAWN = "expected", "drawn"
 
 
 class DumpFormat(StrEnum):
     """Format of a dump to import."""
 
-    JSON = "json"
-    NTRIPLES = "ntriples"
-    TURTLE = "turtle"
+    JSON, NTRIPLES, TURTLE = "json", "ntriples", "turtle"
 
 
 class Protocol(StrEnum):
@@ -102,9 +86,7 @@ class Ties(StrEnum):
     `optimistic`, `realistic` and `pessimistic` are accepted for best, average and worst.
     """
 
-    BEST = "best"
-    AVERAGE = "average"
-    WORST = "worst"
+    BEST, AVERAGE, WORST = "best", "average", "worst"
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -115,39 +97,31 @@ class Ties(StrEnum):
 class Weights(StrEnum):
     """How rule weights are parametrised."""
 
-    ATTENTION = "attention"
-    FREE = "free"
+    ATTENTION, FREE = "attention", "free"
 
 
 class Features(StrEnum):
     """Temporal features beside the rules."""
 
-    NONE = "none"
-    PAPER = "paper"
-    FULL = "full"
+    NONE, PAPER, FULL = "none", "paper", "full"
 
 
 class Effort(StrEnum):
     """How much work a fit puts into a large graph."""
 
-    QUICK = "quick"
-    NORMAL = "normal"
-    THOROUGH = "thorough"
+    QUICK, NORMAL, THOROUGH = "quick", "normal", "thorough"
 
 
 class EvidenceKind(StrEnum):
     """Evidence for a candidate: its facts with the subject, its other facts, walks to it."""
 
-    BETWEEN = "between"
-    OTHERS = "others"
-    WALKS = "walks"
+    BETWEEN, OTHERS, WALKS = "between", "others", "walks"
 
 
 class End(StrEnum):
     """Subject or object of a fact."""
 
-    SUBJECT = "subject"
-    OBJECT = "object"
+    SUBJECT, OBJECT = "subject", "object"
 
 
 class Part(StrEnum):
@@ -178,75 +152,56 @@ class Task(StrEnum):
 class Preset(StrEnum):
     """Choices for a model that go together."""
 
-    DEFAULT = "default"
-    PAPER = "paper"
+    DEFAULT, PAPER = "default", "paper"
 
 
 class Transition(StrEnum):
     """How a temporal random walk chooses among facts: more recent ones rather, or uniformly."""
 
-    EXPONENTIAL = "exponential"
-    UNIFORM = "uniform"
+    EXPONENTIAL, UNIFORM = "exponential", "uniform"
 
 
 class RuleOrder(StrEnum):
     """Sort order of rules."""
 
-    GAIN = "gain"
-    WEIGHT = "weight"
-    CONFIDENCE = "confidence"
-    SUPPORT = "support"
-    LENGTH = "length"
+    GAIN, WEIGHT, CONFIDENCE, SUPPORT, LENGTH = "gain", "weight", "confidence", "support", "length"
 
 
 class SplitKind(StrEnum):
     """Ways to split a data set: at random, or for a harder setting."""
 
-    RANDOM = "random"
-    FEW = "few"
-    BIASED = "biased"
-    TIME_SHIFT = "time-shift"
+    RANDOM, FEW, BIASED, TIME_SHIFT = "random", "few", "biased", "time-shift"
 
 
 class WalkGraph(StrEnum):
     """Facts that walks may use when rules are learned from part of the training facts."""
 
-    FULL = "kept"
-    REDUCED = "reduced"
+    FULL, REDUCED = "kept", "reduced"
 
 
 class LateEnds(StrEnum):
     """Treatment of training facts that end in or after the time of valid."""
 
-    MASK = "mask"
-    DROP = "drop"
-    KEEP = "keep"
+    MASK, DROP, KEEP = "mask", "drop", "keep"
 
 
 class ByLabel(StrEnum):
     """How to treat a new name that is the label, but no id and no key, of something known."""
 
-    REFUSE = "refuse"
-    MATCH = "match"
-    NEW = "new"
+    REFUSE, MATCH, NEW = "refuse", "match", "new"
 
 
 class MoreDates(StrEnum):
     """Treatment of a fact when a new one states the same and has more of its dates."""
 
-    SUPERSEDE = "supersede"
-    BOTH = "both"
+    SUPERSEDE, BOTH = "supersede", "both"
 
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def choose(choices: type[Choice], value: str, name: str) -> Choice:
-    """Return the member of an enumeration that a parameter names.
-
-    Raises:
-        TilpError: there is no such member.
-    """
+    """Return the member of an enumeration that a parameter names."""
     try:
         return choices(value)
     except ValueError:

@@ -139,6 +139,22 @@ def stable_argsort(keys: Array) -> Array:
 
 
 @kernel
+def counting_order(keys: Array, n_keys: int) -> tuple[Array, Array]:
+    """Return the indices that sort keys from 0 on, equal ones in order, and each key's offset."""
+    offsets = np.zeros(n_keys + 1, dtype=np.int64)
+    for index in range(len(keys)):
+        offsets[keys[index] + 1] += 1
+    for key in range(n_keys):
+        offsets[key + 1] += offsets[key]
+    order = np.empty(len(keys), dtype=np.int32)
+    free = offsets[:-1].copy()
+    for index in range(len(keys)):
+        order[free[keys[index]]] = index
+        free[keys[index]] += 1
+    return order, offsets
+
+
+@kernel
 def sort_edges(
     n_relations: int, offsets: Array, subject: Array, relation: Array, object: Array, fact: Array,
     edge_relation: Array, edge_target: Array, edge_fact: Array,
@@ -148,15 +164,7 @@ def sort_edges(
     Counting sorts by relation and then by entity, both stable: linear in time, with one integer a
     row and one an entity beside the result, which is written to the last three arrays.
     """
-    begins = np.zeros(n_relations + 1, dtype=np.int64)
-    for row in range(len(relation)):
-        begins[relation[row] + 1] += 1
-    for label in range(n_relations):
-        begins[label + 1] += begins[label]
-    by_relation = np.empty(len(relation), dtype=np.int32)
-    for row in range(len(relation)):
-        by_relation[begins[relation[row]]] = row
-        begins[relation[row]] += 1
+    by_relation, _ = counting_order(relation, n_relations)
     # An entity's own edges have the lower relations, so all of them go in first.
     next_edge = offsets[:-1].copy()
     for index in range(len(by_relation)):

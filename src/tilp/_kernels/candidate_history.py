@@ -155,10 +155,7 @@ def _find_nearest(
     edges: FactEdges, listed: ListedCandidates, query: int, entity: int, n_directed: int,
     group: Array, nearest: Array,
 ) -> int:  # fmt: skip
-    """Write group and edge of the fact of each group nearest to a query, and return how many.
-
-    Nearest is the smallest gap, then the closest start, then the first.
-    """
+    """Write group and edge of each group's nearest fact, by gap, then start; return how many."""
     relation_of, target, fact = edges.relation, edges.target, edges.fact
     starts, ends = edges.start, edges.end
     subject, query_fact = listed.subject[query], listed.fact[query]

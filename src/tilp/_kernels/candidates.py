@@ -19,19 +19,15 @@ STATIC, OVERLAP, EXACT, ENUMERATE, RELEASE = range(5)
 
 
 class KnownFacts(NamedTuple):
-    """Known facts in both directions, by (entity, relation), then target, then first instant.
-
-    `start` and `end` have no unknown ends; `interval` is the id of the interval as given in the
-    data; `first` and `last` are indices of instants; `train` masks training facts.
-    """
+    """Known facts in both directions, by (entity, relation), then target, then first instant."""
 
     target: Array
-    start: Array
+    start: Array  # likewise `end`; without unknown ends
     end: Array
-    interval: Array
-    first: Array
+    interval: Array  # id of the interval as given in the data
+    first: Array  # index of its first instant, likewise of its last
     last: Array
-    train: Array
+    train: Array  # whether it is a training fact
 
 
 class RankedQueries(NamedTuple):
@@ -137,26 +133,30 @@ def best_candidates(
     listed = np.zeros(n_entities, dtype=np.bool_)
     for query in range(n):
         low, high = offsets[query], offsets[query + 1]
-        # A heap whose first item is the worst of the best so far.
-        heap = best[best_offsets[query] : best_offsets[query + 1]]
-        heap_score = best_score[best_offsets[query] : best_offsets[query + 1]]
-        size = 0
+        entities = np.empty(high - low + k[query])
+        lack = np.empty(len(entities))  # score times -1, so that the best are the least
         for index in range(low, high):
-            size, _ = _offer(heap, heap_score, size, candidate[index], score[index])
-        if high - low < n_entities:
-            for index in range(low, high):
-                listed[candidate[index]] = True
-            for entity in range(n_entities):
-                if not listed[entity]:
-                    size, taken = _offer(heap, heap_score, size, entity, default[query])
-                    if not taken:
-                        break  # the others have the same score, and come later
-            for index in range(low, high):
-                listed[candidate[index]] = False
-        for last in range(size - 1, 0, -1):
-            heap[0], heap[last] = heap[last], heap[0]
-            heap_score[0], heap_score[last] = heap_score[last], heap_score[0]
-            _sink(heap, heap_score, last)
+            entities[index - low], lack[index - low] = candidate[index], -score[index]
+            listed[candidate[index]] = True
+        size, entity = high - low, 0
+        while size < len(entities) and entity < n_entities:  # all others have the same score
+            if not listed[entity]:
+                entities[size], lack[size] = entity, -default[query]
+                size += 1
+            entity += 1
+        for index in range(low, high):
+            listed[candidate[index]] = False
+        most, n_chosen = -_kth_greatest(-lack[:size], np.empty(k[query])), 0
+        for index in range(size):
+            if lack[index] <= most:
+                entities[n_chosen], lack[n_chosen] = entities[index], lack[index]
+                n_chosen += 1
+        by_entity = stable_argsort(entities[:n_chosen])
+        order = stable_argsort(lack[by_entity])
+        for index in range(k[query]):
+            chosen = by_entity[order[index]]
+            best[best_offsets[query] + index] = entities[chosen]
+            best_score[best_offsets[query] + index] = -lack[chosen]
     return best_offsets, best, best_score
 
 
@@ -180,54 +180,6 @@ def softmax_totals(
         greatest[query] = best
         totals[query] = total
     return greatest, totals
-
-
-@kernel
-def _offer(
-    heap: Array, heap_score: Array, size: int, entity: int, score: float
-) -> tuple[int, bool]:
-    """Put an entity into the heap if it is among the best; return the new size, and if it is."""
-    if size < len(heap):
-        index = size
-        while index > 0:
-            parent = (index - 1) // 2
-            if not _is_worse(score, entity, heap_score[parent], heap[parent]):
-                break
-            heap[index], heap_score[index] = heap[parent], heap_score[parent]
-            index = parent
-        heap[index], heap_score[index] = entity, score
-        return size + 1, True
-    if not _is_worse(heap_score[0], heap[0], score, entity):
-        return size, False
-    heap[0], heap_score[0] = entity, score
-    _sink(heap, heap_score, size)
-    return size, True
-
-
-@kernel
-def _sink(heap: Array, heap_score: Array, size: int) -> None:
-    """Move the first item of a heap down to where it belongs."""
-    entity, score = heap[0], heap_score[0]
-    index = 0
-    while True:
-        child = 2 * index + 1
-        if child >= size:
-            break
-        other = child + 1
-        if other < size and _is_worse(
-            heap_score[other], heap[other], heap_score[child], heap[child]
-        ):
-            child = other
-        if not _is_worse(heap_score[child], heap[child], score, entity):
-            break
-        heap[index], heap_score[index] = heap[child], heap_score[child]
-        index = child
-    heap[index], heap_score[index] = entity, score
-
-
-@kernel
-def _is_worse(score: float, entity: int, other_score: float, other: int) -> bool:
-    return score < other_score or (score == other_score and entity > other)
 
 
 @kernel
@@ -379,11 +331,7 @@ def top_indices(offsets: Array, score: Array, k: int) -> Array:
 
 @kernel
 def _kth_greatest(values: Array, heap: Array) -> float:
-    """Return the k-th greatest of at least k values; `heap` has room for k of them.
-
-    The k greatest values so far stand in a heap with the least on top, so that most values are
-    looked at once.
-    """
+    """Return the k-th greatest of at least k values; `heap`, least on top, has room for k."""
     k = len(heap)
     heap[:] = -np.inf
     for value in values:

@@ -9,18 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilp._kernels import types
+from tilp._kernels.arrays import lower_bound
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import N_TEMPORAL_RELATIONS, relation_code
-from tilp._kernels.types import (
-    ALLEN_CODES,
-    CLASS_CODES,
-    GAP_CODES,
-    Array,
-    Edges,
-    IntervalClasses,
-    Level,
-    RuleIndex,
-)
+from tilp._kernels.types import Array, Edges, IntervalClasses, Level, RuleIndex
 from tilp.time import GAP_CLASSES, Allen
 from tilp.time import allen_code as plain_allen_code
 from tilp.time import gap_code as plain_gap_code
@@ -36,11 +29,11 @@ gap_code = kernel(plain_gap_code)
 def code_bits(code_type: int, n_classes: int, length: int) -> int:
     """Return how many bits the codes of walks of a length need."""
     n_codes = 1
-    if code_type == CLASS_CODES:
+    if code_type == types.CLASS_CODES:
         n_codes = n_classes**length
-    elif code_type == ALLEN_CODES:
+    elif code_type == types.ALLEN_CODES:
         n_codes = _N_ALLEN**length
-    elif code_type == GAP_CODES:
+    elif code_type == types.GAP_CODES:
         n_codes = _N_GAPS
     bits = 0
     while 1 << bits < n_codes:
@@ -55,21 +48,21 @@ def fill_codes(
 ) -> None:  # fmt: skip
     """Fill the two tables of a query: what each prefix and each last edge adds to a code."""
     chain, last_edges, start, end = level.chain, level.last_edges, edges.start, edges.end
-    if level.code_type == CLASS_CODES and len(classes.of_query) > 0:
+    if level.code_type == types.CLASS_CODES and len(classes.of_query) > 0:
         _fill_user_classes(
             classes.n_classes, classes.of_query[query], edges.interval, chain, last_edges,
             prefix_code, edge_code,
         )  # fmt: skip
-    elif level.code_type == CLASS_CODES:
+    elif level.code_type == types.CLASS_CODES:
         _fill_classes(query_start, query_end, start, end, chain, last_edges, prefix_code, edge_code)
-    elif level.code_type == ALLEN_CODES:
+    elif level.code_type == types.ALLEN_CODES:
         _fill_allen(query_start, query_end, start, end, chain, last_edges, prefix_code, edge_code)
     else:
         prefix_code[:] = 0
         for local in range(len(last_edges)):
             edge = last_edges[local]
             gap = gap_code(start[edge], end[edge], query_start, query_end)
-            edge_code[local] = gap if level.code_type == GAP_CODES else 0
+            edge_code[local] = gap if level.code_type == types.GAP_CODES else 0
 
 
 # Three loops of one shape: one that chooses the code, or calls a function to, is much slower.
@@ -241,10 +234,7 @@ class FactLinks(NamedTuple):
 
 @kernel
 def link_query_facts(query_facts: Array, fact: Array, level: Level, of_fact: Array) -> FactLinks:
-    """Link the walks over each query's own fact, so that they are found without a search.
-
-    `fact` is of each edge of the graph; `of_fact` is a zero for each fact, to work with.
-    """
+    """Link the walks over each query's own fact; `of_fact` are zeros to work with."""
     chain, last_edges, prefix, last = level.chain, level.last_edges, level.prefix, level.last
     fact_of_query = np.zeros(len(query_facts), dtype=np.int32)
     n_facts = 0
@@ -285,10 +275,7 @@ def _link(part: Array, link_of: Array, latest: Array, earlier: Array) -> None:
 
 @kernel
 def remove_query_fact(rows: WalkRows, links: FactLinks, query: int, removed: Array) -> int:
-    """Take the walks over a query's own fact out of the rows, and return how many these are.
-
-    `removed` gets the row of each.
-    """
+    """Take walks over a query's own fact out of the rows; list these, and return how many."""
     group, prefix, last, first_row = rows.group, rows.prefix, rows.last, rows.first
     row_code, row_count = rows.code, rows.n_walks
     prefix_code, edge_code = rows.prefix_code, rows.edge_code
@@ -313,31 +300,20 @@ def find_bodies(rules: RuleIndex, level: Level) -> Array:
     relations, digits = level.relations, level.digits
     low = rules.body_offsets[level.form, level.length]
     high = rules.body_offsets[level.form, level.length + 1]
-    bodies = np.empty(len(relations), dtype=np.int64)
+    bodies = np.full(len(relations), -1, dtype=np.int64)
     for body in range(len(bodies)):
-        bodies[body] = _find_body(
-            rule_relations, rule_digits, low, high, relations[body], digits[body]
-        )
+        first, stop = low, high
+        while first < stop:
+            middle = (first + stop) // 2
+            if rule_relations[middle] < relations[body] or (
+                rule_relations[middle] == relations[body] and rule_digits[middle] < digits[body]
+            ):
+                first = middle + 1
+            else:
+                stop = middle
+        if first < high and rule_relations[first] == relations[body]:
+            bodies[body] = first if rule_digits[first] == digits[body] else -1
     return bodies
-
-
-@kernel
-def _find_body(
-    rule_relations: Array, rule_digits: Array, low: int, stop: int, relations: int, digits: int
-) -> int:
-    high = stop
-    while low < high:
-        middle = (low + high) // 2
-        smaller = rule_relations[middle] < relations or (
-            rule_relations[middle] == relations and rule_digits[middle] < digits
-        )
-        if smaller:
-            low = middle + 1
-        else:
-            high = middle
-    if low < stop and rule_relations[low] == relations and rule_digits[low] == digits:
-        return low
-    return -1
 
 
 @kernel
@@ -348,47 +324,33 @@ def find_rules_of_relation(rules: RuleIndex, bodies: Array, relation: int) -> Ar
     for index in range(len(bodies)):
         if bodies[index] >= 0:
             low, high = offsets[bodies[index]], offsets[bodies[index] + 1]
-            while low < high and relations[low] < relation:
-                low += 1
-            spans[index, 0] = low
-            while low < high and relations[low] == relation:
-                low += 1
-            spans[index, 1] = low
+            spans[index, 0] = lower_bound(relations, low, high, relation)
+            spans[index, 1] = lower_bound(relations, spans[index, 0], high, relation + 1)
     return spans
 
 
 @kernel
 def select_bodies(level: Level, chosen: Array) -> Level:
     """Return the walks of the chosen bodies, given in ascending order, as a level of their own."""
-    old_prefix, old_last, old_target = level.prefix, level.last, level.group_target
-    group_offsets, body_offsets = level.group_offsets, level.body_offsets
-    n_groups = n_walks = 0
-    for index in range(len(chosen)):
-        first, last = body_offsets[chosen[index]], body_offsets[chosen[index] + 1]
-        n_groups += last - first
-        n_walks += group_offsets[last] - group_offsets[first]
-    prefix = np.empty(n_walks, dtype=np.uint32)
-    last_of_walk = np.empty(n_walks, dtype=np.uint32)
-    new_group_offsets = np.empty(n_groups + 1, dtype=np.int32)
-    group_target = np.empty(n_groups, dtype=np.int32)
-    new_body_offsets = np.empty(len(chosen) + 1, dtype=np.int32)
-    n_groups = n_walks = 0
-    for index in range(len(chosen)):
-        new_body_offsets[index] = n_groups
-        first, last = body_offsets[chosen[index]], body_offsets[chosen[index] + 1]
-        shift = n_walks - group_offsets[first]
-        for group in range(first, last):
-            new_group_offsets[n_groups] = group_offsets[group] + shift
-            group_target[n_groups] = old_target[group]
-            n_groups += 1
-        for walk in range(group_offsets[first], group_offsets[last]):
-            prefix[n_walks] = old_prefix[walk]
-            last_of_walk[n_walks] = old_last[walk]
-            n_walks += 1
-    new_group_offsets[n_groups] = n_walks
-    new_body_offsets[len(chosen)] = n_groups
+    bodies, group_offsets = level.body_offsets, level.group_offsets
+    body_offsets, groups = _joined_ranges(bodies[chosen], bodies[chosen + 1])
+    walk_offsets, walks = _joined_ranges(group_offsets[groups], group_offsets[groups + 1])
     return Level(
-        level.form, level.code_type, level.length, level.chain, level.last_edges, prefix,
-        last_of_walk, new_group_offsets, group_target, new_body_offsets, level.relations[chosen],
-        level.digits[chosen],
+        level.form, level.code_type, level.length, level.chain, level.last_edges,
+        level.prefix[walks], level.last[walks], walk_offsets, level.group_target[groups],
+        body_offsets, level.relations[chosen], level.digits[chosen],
     )  # fmt: skip
+
+
+@kernel
+def _joined_ranges(begin: Array, stop: Array) -> tuple[Array, Array]:
+    """Return where each range begins among all of them, and the integers of all ranges."""
+    offsets = np.zeros(len(begin) + 1, dtype=np.int32)
+    for index in range(len(begin)):
+        offsets[index + 1] = offsets[index] + stop[index] - begin[index]
+    integers = np.empty(offsets[-1], dtype=np.int32)
+    for index in range(len(begin)):
+        shift = begin[index] - offsets[index]
+        for place in range(offsets[index], offsets[index + 1]):
+            integers[place] = place + shift
+    return offsets, integers

@@ -11,7 +11,13 @@ relation and target, and a stable counting sort by what comes before does the re
 
 import numpy as np
 
-from tilp._kernels.arrays import find_sorted, radix_sort, stable_argsort, uniform
+from tilp._kernels.arrays import (
+    counting_order,
+    find_sorted,
+    radix_sort,
+    stable_argsort,
+    uniform,
+)
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, Edges, IntervalClasses, Trie
 from tilp.time import TemporalRelation, temporal_relation_code
@@ -67,25 +73,17 @@ def sample_prefixes(steps: Array, group: Array, n_groups: int, limit: int, seed:
     """
     n = len(steps)
     total = np.zeros(n_groups, dtype=np.int64)
-    begin = np.zeros(n_groups + 1, dtype=np.int64)
     sample = np.empty(n, dtype=np.int32)
     most = 0
     for prefix in range(n):
         total[group[prefix]] += steps[prefix]
-        begin[group[prefix] + 1] += 1
         most = max(most, total[group[prefix]])
         sample[prefix] = prefix
     if most <= limit:
         return sample
-    for index in range(n_groups):
-        begin[index + 1] += begin[index]
-    by_group = np.empty(n, dtype=np.int32)
-    free = begin.copy()
     by_steps = stable_argsort(steps)
-    for index in range(n):
-        prefix = by_steps[index]
-        by_group[free[group[prefix]]] = prefix
-        free[group[prefix]] += 1
+    order, begin = counting_order(group[by_steps], n_groups)
+    by_group = by_steps[order]
     chosen = np.zeros(n, dtype=np.int32)
     shift = uniform(seed)
     for index in range(n_groups):

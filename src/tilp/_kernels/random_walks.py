@@ -194,10 +194,7 @@ def _step_to(
     edges: FactEdges, walker: _Walker, space: _Workspace, here: int, there: int, sources: Array,
     ends: Array,
 ) -> None:  # fmt: skip
-    """Take one step from possible positions, computed for the given ends alone.
-
-    An inverse edge has the same weight.
-    """
+    """Take one step from possible positions to the given ends; inverse edges weigh the same."""
     mass, next_mass = space.mass[here], space.mass[there]
     offsets, target, fact, weight = edges.offsets, edges.target, edges.fact, space.weight
     _weigh_edges(edges, walker, space, sources)

@@ -6,7 +6,7 @@ the rows of one rule stand together.
 
 import numpy as np
 
-from tilp._kernels.arrays import longer, radix_sort
+from tilp._kernels.arrays import counting_order, longer, radix_sort
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
@@ -16,33 +16,11 @@ MIN_RATE = 0.01
 
 @kernel
 def sort_rows(records: Array, n_queries: int, n_rules: int) -> tuple[Array, Array, Array, Array]:
-    """Sort rows of query, rule, end and count by query and rule, each by a stable counting sort.
-
-    Returns the offsets of queries, and columns of rules, ends and counts.
-    """
-    n = len(records)
-    begins = np.zeros(n_rules + 1, dtype=np.int64)
-    offsets = np.zeros(n_queries + 1, dtype=np.int64)
-    for row in range(n):
-        begins[records[row, 1] + 1] += 1
-        offsets[records[row, 0] + 1] += 1
-    for rule in range(n_rules):
-        begins[rule + 1] += begins[rule]
-    for query in range(n_queries):
-        offsets[query + 1] += offsets[query]
-    by_rule = np.empty(n, dtype=np.int64)
-    for row in range(n):
-        by_rule[begins[records[row, 1]]] = row
-        begins[records[row, 1]] += 1
-    free = offsets[:-1].copy()
-    columns = np.empty((3, n), dtype=np.int64)
-    for index in range(n):
-        row = by_rule[index]
-        query = records[row, 0]
-        for column in range(3):
-            columns[column, free[query]] = records[row, column + 1]
-        free[query] += 1
-    return offsets, columns[0], columns[1], columns[2]
+    """Sort rows by query and rule, stably; return offsets of queries, rules, ends and counts."""
+    by_rule, _ = counting_order(records[:, 1], n_rules)
+    by_query, offsets = counting_order(records[:, 0][by_rule], n_queries)
+    order = by_rule[by_query]
+    return offsets, records[:, 1][order], records[:, 2][order], records[:, 3][order]
 
 
 @kernel
@@ -123,7 +101,10 @@ def list_rule_evidence(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return offsets, rules and √α of the rules that reach each listed candidate."""
     index_of = np.full(n_entities, -1, dtype=np.int64)
-    rule_offsets = np.zeros(len(candidate) + 1, dtype=np.int64)
+    reached = np.empty(len(rule), dtype=np.int64)  # candidate that each piece of evidence is for
+    rules = np.empty(len(rule), dtype=np.int32)
+    root_rate = np.empty(len(rule), dtype=np.float32)
+    n = 0
     for query in range(len(offsets) - 1):
         for index in range(offsets[query], offsets[query + 1]):
             index_of[candidate[index]] = index
@@ -132,31 +113,14 @@ def list_rule_evidence(
             stop, walks = _walks_of_rule(first, row_offsets[query + 1], rule, count)
             for row in range(first, stop):
                 if index_of[end[row]] >= 0 and count[row] >= MIN_RATE * walks:
-                    rule_offsets[index_of[end[row]] + 1] += 1
+                    reached[n], rules[n] = index_of[end[row]], rule[row]
+                    root_rate[n] = np.sqrt(count[row] / walks)
+                    n += 1
             first = stop
         for index in range(offsets[query], offsets[query + 1]):
             index_of[candidate[index]] = -1
-    for index in range(len(candidate)):
-        rule_offsets[index + 1] += rule_offsets[index]
-    rules = np.empty(rule_offsets[-1], dtype=np.int32)
-    root_rate = np.empty(rule_offsets[-1], dtype=np.float32)
-    free = rule_offsets[:-1].copy()
-    for query in range(len(offsets) - 1):
-        for index in range(offsets[query], offsets[query + 1]):
-            index_of[candidate[index]] = index
-        first = row_offsets[query]
-        while first < row_offsets[query + 1]:
-            stop, walks = _walks_of_rule(first, row_offsets[query + 1], rule, count)
-            for row in range(first, stop):
-                index = index_of[end[row]]
-                if index >= 0 and count[row] >= MIN_RATE * walks:
-                    rules[free[index]] = rule[row]
-                    root_rate[free[index]] = np.sqrt(count[row] / walks)
-                    free[index] += 1
-            first = stop
-        for index in range(offsets[query], offsets[query + 1]):
-            index_of[candidate[index]] = -1
-    return rule_offsets, rules, root_rate
+    order, rule_offsets = counting_order(reached[:n], len(candidate))
+    return rule_offsets, rules[order], root_rate[order]
 
 
 @kernel

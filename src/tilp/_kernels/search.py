@@ -15,18 +15,7 @@ from tilp._kernels.arrays import longer, uniform
 from tilp._kernels.count import allen_code, gap_code
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import relation_code, sample_prefixes
-from tilp._kernels.types import (
-    ADJACENT_PAIRS,
-    ALL_PAIRS,
-    ALLEN_CODES,
-    CLASS_CODES,
-    GAP_CODES,
-    Array,
-    Edges,
-    IntervalClasses,
-    QueriesByAnswer,
-    SearchWorkspace,
-)
+from tilp._kernels.types import Array, Edges, GroupedQueries, IntervalClasses, SearchWorkspace
 from tilp.time import Allen
 
 # Columns of the table of rules, and of the rules that a query was just counted for.
@@ -39,6 +28,9 @@ _RECENT_BITS = 10
 # adjacent pairs) and its code of each type.
 _NOTHING, _BODY, _ALL, _ADJACENT, _CLASSES, _ALLEN, _LAST_GAP, _FIRST_GAP = range(8)
 _N_PARTS = 8
+# Of a form, by the pairs that its bodies distinguish, and by the type of its codes.
+_DIGITS_PARTS = np.array([_NOTHING, _ADJACENT, _ALL])
+_CODE_PARTS = np.array([_CLASSES, _ALLEN, _LAST_GAP, _NOTHING])
 _N_ALLEN = len(Allen)
 
 
@@ -55,14 +47,14 @@ class _State(NamedTuple):
 
 @kernel
 def find_rules(
-    edges: Edges, inverse: Array, classes: IntervalClasses, queries: QueriesByAnswer,
+    edges: Edges, inverse: Array, classes: IntervalClasses, queries: GroupedQueries,
     body_pairs: Array, code_types: Array, first_gap_form: int, n_directed: int, max_length: int,
     distinct: bool, limit: int, seed: int, space: SearchWorkspace,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Find the rules by which walks reach the answers of queries.
 
     `inverse` is the inverse of each edge. `body_pairs` and `code_types` describe the temporal
-    forms; the code of `first_gap_form` (-1: none) is the gap of the first interval, not the last.
+    forms; the code of `first_gap_form`, if there is one, is the gap of the first interval.
     Walks do not revisit an entity if `distinct`. Of each query at most `limit` walks of each length
     are taken. Returns form, length, relation, relations of the body, digits and code of each rule;
     and the number of queries whose answer it reaches.
@@ -72,7 +64,9 @@ def find_rules(
     n_rules = 0
     n_walks, first_to_answer = space.n_walks, space.first_to_answer
     next_to_answer = space.next_to_answer
-    digits_part, code_part = _parts_of_forms(body_pairs, code_types, first_gap_form)
+    digits_part, code_part = _DIGITS_PARTS[body_pairs], _CODE_PARTS[code_types]
+    if first_gap_form < len(code_part):
+        code_part[first_gap_form] = _FIRST_GAP
     state = _State(
         np.empty(max_length, dtype=np.int64), np.empty(max_length, dtype=np.int64),
         np.zeros((max_length + 1, _N_PARTS), dtype=np.int64),
@@ -80,8 +74,8 @@ def find_rules(
     )  # fmt: skip
     of_query = np.empty(0, dtype=np.int8)
     offsets, target = edges.offsets, edges.target
-    for row in range(len(queries.answer)):
-        answer = queries.answer[row]
+    for row in range(len(queries.entity)):
+        answer = queries.entity[row]
         reached = _count_to_answer(offsets, target, answer, limit, seed, n_walks)
         for back in range(offsets[answer + 1] - 1, offsets[answer] - 1, -1):
             next_to_answer[inverse[back]] = first_to_answer[target[back]]
@@ -119,7 +113,7 @@ def find_rules(
 @kernel
 def _search(
     edges: Edges, classes: IntervalClasses, of_query: Array, n_directed: int,
-    queries: QueriesByAnswer, query: int, length: int, distinct: bool, answer: int, stride: float,
+    queries: GroupedQueries, query: int, length: int, distinct: bool, answer: int, stride: float,
     space: SearchWorkspace, state: _State, depth: int, n_passed: float, next_walk: float,
     table: Array, slots: Array, n_rules: int,
 ) -> tuple[int, float, float, int]:  # fmt: skip
@@ -247,27 +241,6 @@ def _search(
             table[rule, _SUPPORT] += table[rule, _QUERY] != query
             table[rule, _QUERY] = query
     return depth, n_passed, next_walk, n_rules
-
-
-@kernel
-def _parts_of_forms(
-    body_pairs: Array, code_types: Array, first_gap_form: int
-) -> tuple[Array, Array]:
-    """Return which part of a lifted walk is the digits of each form, and which its code."""
-    digits = np.full(len(body_pairs), _NOTHING)
-    code = np.full(len(body_pairs), _NOTHING)
-    for form in range(len(body_pairs)):
-        if body_pairs[form] == ALL_PAIRS:
-            digits[form] = _ALL
-        elif body_pairs[form] == ADJACENT_PAIRS:
-            digits[form] = _ADJACENT
-        if code_types[form] == CLASS_CODES:
-            code[form] = _CLASSES
-        elif code_types[form] == ALLEN_CODES:
-            code[form] = _ALLEN
-        elif code_types[form] == GAP_CODES:
-            code[form] = _FIRST_GAP if form == first_gap_form else _LAST_GAP
-    return digits, code
 
 
 @kernel

@@ -10,14 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilp._kernels.arrays import (
-    find_sorted,
-    longer,
-    lower_bound,
-    radix_sort,
-    stable_argsort,
-    uniform,
-)
+from tilp._kernels import arrays
+from tilp._kernels.arrays import find_sorted, longer, lower_bound, radix_sort, stable_argsort
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, ByEntityRelation, ByRelation, ByTime
 
@@ -53,7 +47,7 @@ def walk_back(
     begin, end = first_edges.offsets[relation], first_edges.offsets[relation + 1]
     n = 0
     for _ in range(n_walks if begin < end else 0):
-        first = begin + int(uniform(seed) * (end - begin))
+        first = begin + int(arrays.uniform(seed) * (end - begin))
         seed += 1
         entities[n, 0], entities[n, 1] = first_edges.source[first], first_edges.target[first]
         relations[n, 0], times[n, 0] = relation, first_edges.time[first]
@@ -67,7 +61,7 @@ def walk_back(
             required = entities[n, 0] if step == length else -1
             edge = _draw(
                 edges, low, high, required, inverse, entities[n, step - 1], until, exponential,
-                uniform(seed),
+                arrays.uniform(seed),
             )  # fmt: skip
             seed += 1
             if edge < 0:
@@ -139,7 +133,7 @@ def count_bodies(
         begin, end = first_edges.offsets[first_relation], first_edges.offsets[first_relation + 1]
         seed = seeds[rule]
         for _ in range(n_samples if begin < end else 0):
-            first = begin + int(uniform(seed) * (end - begin))
+            first = begin + int(arrays.uniform(seed) * (end - begin))
             seed += 1
             body = samples[body_support[rule]]
             body[0], body[1] = first_edges.source[first], first_edges.time[first]
@@ -151,7 +145,7 @@ def count_bodies(
                 if low == high:
                     complete = False
                     break
-                edge = low + int(uniform(seed) * (high - low))
+                edge = low + int(arrays.uniform(seed) * (high - low))
                 seed += 1
                 body[2 * step + 1], body[2 * step + 2] = edges.time[edge], edges.target[edge]
             if not complete or (repeats and not _has_pattern(body, same[rule])):

@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -15,8 +14,6 @@ CLASS_CODES, ALLEN_CODES, GAP_CODES, NO_CODES = range(4)
 
 N_MARKS = 6
 """How many kinds of marked candidates a query may have."""
-
-_MIN_SLOTS = 1 << 18  # that are counted in at once; more of them would not stay in the CPU cache
 
 
 class Edges(NamedTuple):
@@ -51,27 +48,14 @@ class Trie(NamedTuple):
     child: Array
 
 
-class QueriesBySubject(NamedTuple):
-    """Queries in the order of their distinct subjects, or relations and subjects.
+class GroupedQueries(NamedTuple):
+    """Queries in the order of an entity that they share: the subject, or the answer.
 
-    Queries that share walks stand together: those of a subject and, where rules are given, of one
-    relation; and among these, queries with the same interval, which share counts. `answer` is the
-    known answer.
+    Those of a subject are of one relation, too, where rules are given. Among these, queries with
+    the same interval, which share counts, stand together.
     """
 
-    subject: Array
-    offsets: Array
-    directed_relation: Array
-    fact: Array
-    start: Array
-    end: Array
-    answer: Array
-
-
-class QueriesByAnswer(NamedTuple):
-    """Queries in the order of their distinct answers."""
-
-    answer: Array
+    entity: Array  # of each group
     offsets: Array
     subject: Array
     directed_relation: Array
@@ -135,15 +119,6 @@ class Workspace(NamedTuple):
     of_entity: Array  # an item for each entity
     of_fact: Array  # an item for each fact
 
-    @staticmethod
-    def of(n_codes: int, n_entities: int, n_facts: int) -> "Workspace":
-        """Allocate zeros; pages that are not used cost nothing."""
-        return Workspace(
-            counts=np.zeros(max(_MIN_SLOTS, 2 * n_codes), np.int32),
-            of_entity=np.zeros(n_entities, np.int32),
-            of_fact=np.zeros(n_facts, np.int32),
-        )
-
 
 class SearchWorkspace(NamedTuple):
     """Zeros to search rules with, `next_to_answer` apart."""
@@ -151,15 +126,6 @@ class SearchWorkspace(NamedTuple):
     n_walks: Array  # walks of each length from each entity to the answer
     first_to_answer: Array  # of each entity, its first edge to the answer plus 1 (0: none)
     next_to_answer: Array  # of each edge, the next such edge plus 1: no last step is searched for
-
-    @staticmethod
-    def of(max_length: int, n_entities: int, n_edges: int) -> "SearchWorkspace":
-        """Allocate what a search of walks up to a length takes."""
-        return SearchWorkspace(
-            np.zeros((max_length, n_entities)),
-            np.zeros(n_entities, np.int64),
-            np.empty(n_edges, np.int64),
-        )
 
 
 # Facts at instants and their inverses; a run is edges that share all columns but the time.

@@ -1,48 +1,13 @@
-"""Walks from the subjects of queries, length by length, and what is counted of each level.
-
-That is rows by rule and end, or walks by mark.
-"""
+"""Walks from the subjects of queries, length by length: rows by rule and end, or walks by mark."""
 
 import numpy as np
 
+from tilp._kernels import count as counting
+from tilp._kernels import levels, types
 from tilp._kernels.arrays import end_of_run, find_sorted, grown
-from tilp._kernels.count import (
-    WalkRows,
-    code_bits,
-    count_rows,
-    fill_codes,
-    find_bodies,
-    find_row,
-    find_rules_of_relation,
-    group_ids,
-    link_query_facts,
-    number_rules,
-    remove_query_fact,
-    select_bodies,
-)
+from tilp._kernels.count import WalkRows
 from tilp._kernels.jit import kernel
-from tilp._kernels.levels import (
-    count_steps,
-    expand,
-    longer_bodies,
-    next_relations,
-    sample_prefixes,
-    sort_into_bodies,
-)
-from tilp._kernels.types import (
-    ADJACENT_PAIRS,
-    ALL_PAIRS,
-    N_MARKS,
-    Array,
-    Edges,
-    IntervalClasses,
-    Level,
-    Marks,
-    QueriesBySubject,
-    RuleIndex,
-    Trie,
-    Workspace,
-)
+from tilp._kernels.types import Array, Edges, GroupedQueries, IntervalClasses, Level, Marks
 
 ENDS, RULE_ENDS, MARKED = range(3)
 """What is counted: walks of all rules by end, those of given rules by end, or walks by mark."""
@@ -50,9 +15,9 @@ ENDS, RULE_ENDS, MARKED = range(3)
 
 @kernel
 def walk(
-    edges: Edges, classes: IntervalClasses, trie: Trie, queries: QueriesBySubject, index: RuleIndex,
-    body_pairs: Array, code_types: Array, n_directed: int, max_length: int, distinct: bool,
-    limit: int, seed: int, purpose: int, marks: Marks, space: Workspace,
+    edges: Edges, classes: IntervalClasses, trie: types.Trie, queries: GroupedQueries,
+    index: types.RuleIndex, body_pairs: Array, code_types: Array, n_directed: int, max_length: int,
+    distinct: bool, limit: int, seed: int, purpose: int, marks: Marks, space: types.Workspace,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
@@ -69,12 +34,12 @@ def walk(
     for form in range(len(body_pairs)):
         pairs_used[body_pairs[form]] = True
     empty_body = np.zeros(1, dtype=np.int64)
-    records = np.empty((1024, 4 if purpose == RULE_ENDS else 3 + N_MARKS), dtype=np.int64)
+    records = np.empty((1024, 4 if purpose == RULE_ENDS else 3 + types.N_MARKS), dtype=np.int64)
     n_queries = len(queries.directed_relation)
     n_records = n_queries * 0  # with the literal 0 all would be compiled twice
     weights = np.ones((n_queries, max_length + 1), dtype=np.float64)
-    for row in range(len(queries.subject)):
-        subject = queries.subject[row]
+    for row in range(len(queries.entity)):
+        subject = queries.entity[row]
         first, last = queries.offsets[row], queries.offsets[row + 1]
         ends = np.full(1, subject, dtype=np.int32)
         chain = np.empty((1, 0), dtype=np.int32)
@@ -86,15 +51,19 @@ def walk(
         relations = [empty_body, empty_body, empty_body]
         digits_so_far = [empty_body, empty_body, empty_body]
         for length in range(1, max_length + 1):
-            allowed = next_relations(trie, nodes, n_directed)
-            steps = count_steps(edges.offsets, edges.relation, ends, allowed, space.of_entity)
+            allowed = levels.next_relations(trie, nodes, n_directed)
+            steps = levels.count_steps(
+                edges.offsets, edges.relation, ends, allowed, space.of_entity
+            )
             n_nodes = max(1, len(trie.offsets) - 1)
-            sample = sample_prefixes(steps, nodes, n_nodes, limit, seed + subject * 8 + length)
+            sample = levels.sample_prefixes(
+                steps, nodes, n_nodes, limit, seed + subject * 8 + length
+            )
             if len(sample) < len(ends):
                 for query in range(first, last):
                     for longer in range(length, max_length + 1):
                         weights[query, longer] *= len(ends) / len(sample)
-            last_edges, prefix, last_of_walk, digits, next_nodes = expand(
+            last_edges, prefix, last_of_walk, digits, next_nodes = levels.expand(
                 edges, classes, trie, allowed, distinct, subject, ends, chain, nodes, sample, steps,
                 space.of_entity,
             )  # fmt: skip
@@ -106,21 +75,21 @@ def walk(
                 if not pairs_used[pairs]:
                     continue
                 base = 1
-                if pairs == ALL_PAIRS:
+                if pairs == types.ALL_PAIRS:
                     base = classes.n_classes ** (length - 1)
-                elif pairs == ADJACENT_PAIRS and length > 1:
+                elif pairs == types.ADJACENT_PAIRS and length > 1:
                     base = classes.n_classes
                 (
                     ordered_prefix, ordered_last, group_offsets, group_target, body_offsets,
                     body_prefix, body_step, body_of_walk,
-                ) = sort_into_bodies(
+                ) = levels.sort_into_bodies(
                     edges.relation, edges.target, last_edges, prefix, last_of_walk, digits, base,
                     prefix_body[pairs], len(relations[pairs]),
                 )  # fmt: skip
                 if goes_on:
                     for walk in range(len(prefix)):
                         next_body[pairs, walk] = body_of_walk[walk]
-                relations[pairs], digits_so_far[pairs] = longer_bodies(
+                relations[pairs], digits_so_far[pairs] = levels.longer_bodies(
                     relations[pairs], digits_so_far[pairs], body_prefix, body_step, n_directed, base
                 )
                 for form in range(len(body_pairs)):
@@ -159,30 +128,26 @@ def _longer_chains(
 
 @kernel
 def count_level(
-    edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
-    level: Level, index: RuleIndex, purpose: int, marks: Marks, space: Workspace,
+    edges: Edges, classes: IntervalClasses, queries: GroupedQueries, first: int, last: int,
+    level: Level, index: types.RuleIndex, purpose: int, marks: Marks, space: types.Workspace,
     records: Array, n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
-    """Count the walks of a level for the queries from `first` to `last`, by the rules of the index.
-
-    Without bodies in the index, ends of all rules are counted. Returns the records and how many
-    they are.
-    """
+    """Count a level's walks for queries `first` to `last` by the index; return all records."""
     if purpose == ENDS:
         no_spans = np.empty((0, 2), dtype=np.int64)
         return _count_part(
             edges, classes, queries, first, last, level, index.code, no_spans, purpose, marks,
             space, records, n_records,
         )  # fmt: skip
-    bodies = find_bodies(index, level)
+    bodies = counting.find_bodies(index, level)
     while first < last:
         stop = end_of_run(queries.directed_relation, first, last)
-        spans = find_rules_of_relation(index, bodies, queries.directed_relation[first])
+        spans = counting.find_rules_of_relation(index, bodies, queries.directed_relation[first])
         chosen = np.flatnonzero(spans[:, 0] < spans[:, 1])
         if len(chosen) > 0:
             records, n_records = _count_part(
-                edges, classes, queries, first, stop, select_bodies(level, chosen), index.code,
-                spans[chosen], purpose, marks, space, records, n_records,
+                edges, classes, queries, first, stop, counting.select_bodies(level, chosen),
+                index.code, spans[chosen], purpose, marks, space, records, n_records,
             )  # fmt: skip
         first = stop
     return records, n_records
@@ -190,8 +155,8 @@ def count_level(
 
 @kernel
 def _count_part(
-    edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
-    level: Level, codes: Array, spans: Array, purpose: int, marks: Marks, space: Workspace,
+    edges: Edges, classes: IntervalClasses, queries: GroupedQueries, first: int, last: int,
+    level: Level, codes: Array, spans: Array, purpose: int, marks: Marks, space: types.Workspace,
     records: Array, n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
     """Count for queries of one relation, in a level all of whose bodies have rules for it.
@@ -202,39 +167,41 @@ def _count_part(
     by_end = purpose != MARKED
     starts, ends = queries.start, queries.end
     offsets = level.group_offsets if by_end else level.group_offsets[level.body_offsets]
-    links = link_query_facts(queries.fact[first:last], edges.fact, level, space.of_fact)
-    bits = code_bits(level.code_type, classes.n_classes, level.length)
+    links = counting.link_query_facts(queries.fact[first:last], edges.fact, level, space.of_fact)
+    bits = counting.code_bits(level.code_type, classes.n_classes, level.length)
     n_prefixes, n_walks = len(level.chain), len(level.prefix)
     tables = np.empty(n_prefixes + len(level.last_edges), dtype=np.uint32)
     room = np.empty((7, n_walks), dtype=np.int32)  # one allocation is faster than seven
     touched, removed, row_rule = room[0], room[1], room[2]
     rule_body, rule_code = room[3], room[4]
     rows = WalkRows(
-        offsets, group_ids(offsets), level.prefix, level.last, tables[:n_prefixes],
+        offsets, counting.group_ids(offsets), level.prefix, level.last, tables[:n_prefixes],
         tables[n_prefixes:], np.empty(len(offsets), dtype=np.int32), room[5], room[6],
     )  # fmt: skip
     row_count = rows.n_walks
     rule_name = np.empty(n_walks if by_end else 0, dtype=np.int64)
     number_of_code = np.empty(1 << bits if by_end else 0, dtype=np.int32)
-    here = np.zeros((0 if by_end else n_walks, N_MARKS if purpose == MARKED else 1), dtype=np.int32)
+    here = np.zeros(
+        (0 if by_end else n_walks, types.N_MARKS if purpose == MARKED else 1), dtype=np.int32
+    )
     n_rules = 0
     begin = first
     while begin < last:
         stop = end_of_run(ends, begin, end_of_run(starts, begin, last))
-        fill_codes(
+        counting.fill_codes(
             level, edges, classes, begin, starts[begin], ends[begin], rows.prefix_code,
             rows.edge_code,
         )  # fmt: skip
-        n_rows = count_rows(rows, bits, space.counts, touched)
+        n_rows = counting.count_rows(rows, bits, space.counts, touched)
         if by_end:
-            n_rules = number_rules(
+            n_rules = counting.number_rules(
                 level.body_offsets, rows, number_of_code, row_rule, rule_body, rule_code
             )
             _name_rules(n_rules, level.relations, codes, spans, rule_body, rule_code, rule_name)
         else:
             _find_rules_of_rows(codes, spans, rows, row_rule)
         for query in range(begin, stop):
-            n_removed = remove_query_fact(rows, links, query - first, removed)
+            n_removed = counting.remove_query_fact(rows, links, query - first, removed)
             if by_end:
                 records = grown(records, n_records + n_rows)
                 n_records = _record_ends(
@@ -304,8 +271,8 @@ def _record_ends(
 
 @kernel
 def _count_at_marks(
-    query: int, queries: QueriesBySubject, edges: Edges, level: Level, rows: WalkRows, marks: Marks,
-    space: Workspace, here: Array,
+    query: int, queries: GroupedQueries, edges: Edges, level: Level, rows: WalkRows, marks: Marks,
+    space: types.Workspace, here: Array,
 ) -> None:  # fmt: skip
     group_target, mark_of, query_fact = level.group_target, space.of_entity, queries.fact[query]
     for index in range(marks.offsets[query], marks.offsets[query + 1]):
@@ -332,7 +299,7 @@ def _count_group(
             uses_fact |= fact[chain[prefix[walk], step]] == query_fact
         if not uses_fact:
             code = prefix_code[prefix[walk]] + edge_code[last[walk]]
-            here[find_row(first_row, row_code, body[walk], code), mark] += 1
+            here[counting.find_row(first_row, row_code, body[walk], code), mark] += 1
 
 
 @kernel
@@ -346,7 +313,7 @@ def _record_marks(
             records[n_records, 0] = query
             records[n_records, 1] = row_rule[row]
             records[n_records, 2] = row_count[row]
-            for mark in range(N_MARKS):
+            for mark in range(types.N_MARKS):
                 records[n_records, 3 + mark] = here[row, mark]
             n_records += 1
         here[row] = 0

@@ -210,18 +210,10 @@ def write_note(
 
 
 def read_note(
-    path: Path,
-    format: str,
-    version: int,
-    remedy: str,
-    *,
-    signed: bool = True,
+    path: Path, format: str, version: int, remedy: str, *, signed: bool = True,
     error: type[TilpError] = TilpError,
-) -> Note:
-    """Read what `write_note` wrote, and check its format, version and digest.
-
-    The remedy is part of the error's message, such as "fit the model again".
-    """
+) -> Note:  # fmt: skip
+    """Read what `write_note` wrote; check format, version and digest; errors state the remedy."""
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as failure:
@@ -244,11 +236,7 @@ def note_digest(note: Note) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 digest of a file.
-
-    Raises:
-        TilpError: The file cannot be read.
-    """
+    """Return the SHA-256 digest of a file."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -31,9 +31,6 @@ class Params:
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters by name; a fitted model changes when it is fitted again.
 
-        Raises:
-            TilpError: There is no such parameter, or it has no such value. Nothing is changed.
-
         Example:
             >>> import tilp
             >>> tilp.TILP().set_params(max_length=2, features="none")

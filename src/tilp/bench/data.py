@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from tilp._utils.files import unique_file_name
+from tilp.bench.report import TEXTS
 from tilp.bench.schema import Count, Date, Seed, Share
 from tilp.datasets import PUBLISHED, get, world
 from tilp.errors import TilpError
@@ -59,13 +60,7 @@ def _cached_source(name: str, location: Path | WorldSize) -> Source:
 
 
 def find_source(data: str) -> Source:
-    """Return the data set of a file, a folder or the name of a published set.
-
-    A published set is downloaded if it is not there yet.
-
-    Raises:
-        TilpError: There is neither such a file nor such a set.
-    """
+    """Return the data set of a file, a folder or a published set, downloaded if it is not there."""
     path = Path(data).expanduser()
     if path.exists():
         path = path.resolve()
@@ -115,7 +110,6 @@ class Setting(ABC):
     """How a data set is changed before a method sees it; its fields are keys of a plan."""
 
     kind: ClassVar[str]
-    about: ClassVar[str]
     seeded: ClassVar[bool] = False  # whether another seed gives other graphs
     shares_models: ClassVar[bool] = False  # whether several runs use one model
 
@@ -126,8 +120,9 @@ class Setting(ABC):
 
     @property
     def description(self) -> str:
+        about = str(TEXTS["settings"][self.kind])
         parameters = [f"{key} = {value}" for key, value in asdict(self).items() if value]
-        return f"{self.about} ({', '.join(parameters)})" if parameters else self.about
+        return f"{about} ({', '.join(parameters)})" if parameters else about
 
     @abstractmethod
     def case(self, source: Source, seed: int) -> Case:
@@ -138,14 +133,31 @@ class Setting(ABC):
         return {"kind": self.kind, **asdict(self)}
 
 
-@dataclass(frozen=True)
 class Whole(Setting):
     """The data set as it is."""
 
-    kind, about, name = "none", "the data set as it is", "whole"
+    kind, name = "none", "whole"
 
     def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         return Case.of(source.graph)
+
+
+class Forecast(Setting):
+    """Forecasting: every fact before the query is evidence, of any split."""
+
+    kind = "forecast"
+
+    def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
+        return Case.of(source.graph, evidence=SPLITS)
+
+
+class Balanced(Setting):
+    """As many test facts of each relation: what biased data are compared with."""
+
+    kind, seeded, shares_models = "balanced", True, True
+
+    def case(self, source: Source, seed: int) -> Case:
+        return Case.of(balanced(source.graph, seed=seed), shared=True)
 
 
 @dataclass(frozen=True)
@@ -155,8 +167,7 @@ class Few(Setting):
     share: Share
     walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
 
-    kind, about = "few", "the model learns from a share of the training facts"
-    seeded = True
+    kind, seeded = "few", True
 
     @property
     def name(self) -> str:
@@ -165,18 +176,6 @@ class Few(Setting):
     def case(self, source: Source, seed: int) -> Case:
         sample = few(source.graph, self.share, seed=seed, walked=self.walked)
         return Case(sample, sample, source.graph)  # answers of the other facts stay known
-
-
-@dataclass(frozen=True)
-class Balanced(Setting):
-    """As many test facts of each relation: what biased data are compared with."""
-
-    kind = "balanced"
-    about = "all facts split again, with as many test facts of each relation as possible"
-    seeded = shares_models = True
-
-    def case(self, source: Source, seed: int) -> Case:
-        return Case.of(balanced(source.graph, seed=seed), shared=True)
 
 
 @dataclass(frozen=True)
@@ -190,9 +189,7 @@ class Biased(Setting):
     # Refit only relations of whose rules at least this share uses the rare relation; None for all.
     refit: float | None = None
 
-    kind = "biased"
-    about = "balanced, with a share of one relation's training facts removed"
-    seeded = shares_models = True
+    kind, seeded, shares_models = "biased", True, True
 
     @property
     def name(self) -> str:
@@ -217,11 +214,10 @@ class TimeShifted(Setting):
     ends: LateEnds = LateEnds.MASK
 
     kind = "time-shift"
-    about = "all facts split again by their start, train before valid before test"
 
     @property
     def name(self) -> str:
-        return "-".join(filter(None, ("time-shift", self.latest, self.ends.value)))
+        return "-".join(filter(None, (self.kind, self.latest, self.ends.value)))
 
     def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         return Case.of(time_shift(source.graph, latest=self.latest, ends=self.ends).graph)
@@ -234,8 +230,7 @@ class Release(Setting):
     folder: str
     background: str | None = None
 
-    kind, about = "release", "the splits that were released beside the data set"
-    shares_models = True
+    kind, shares_models = "release", True
 
     @property
     def name(self) -> str:
@@ -253,17 +248,6 @@ class Release(Setting):
             if path.is_file():
                 digest.update(path.name.encode() + path.read_bytes())
         return {**super().identity(source), "files": digest.hexdigest()}
-
-
-@dataclass(frozen=True)
-class Forecast(Setting):
-    """Forecasting: every fact before the query is evidence, of any split."""
-
-    kind = "forecast"
-    about = "learned from train; every fact before the query is evidence, of valid and test too"
-
-    def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
-        return Case.of(source.graph, evidence=SPLITS)
 
 
 SETTINGS: Mapping[str, type[Setting]] = {

@@ -4,7 +4,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -19,10 +19,10 @@ import numpy as np
 from tilp._utils.files import file_name_part, unique_file_name
 from tilp._utils.memory import forget_peak, peak_megabytes
 from tilp.bench.data import Source, WorldSize, world_source
-from tilp.bench.experiment import Experiment, write_failures
-from tilp.bench.jobs import Job, Result, Results, Workspace
+from tilp.bench.experiment import Experiment
+from tilp.bench.jobs import Job, Result, Workspace
 from tilp.bench.methods import Method
-from tilp.bench.report import Report, italic
+from tilp.bench.report import TEXTS, Report, italic
 from tilp.bench.schema import Count, integer, one_of
 from tilp.datasets import world
 from tilp.errors import TilpError, TilpWarning
@@ -34,15 +34,7 @@ from tilp.time.imputation import MissingDates
 from tilp.viz.charts import Line, Point, draw_lines
 from tilp.walks.mining import target_facts
 
-STAGES = {
-    "search": "rule search",
-    "arriving": "rules applied to train",
-    "training": "training of rule weights",
-    "distributions": "temporal distributions",
-    "features": "training of features",
-    "application": "rules applied to valid",
-    "scoring": "feature scoring on valid",
-}
+STAGES: Mapping[str, str] = TEXTS["stages"]
 _OF_FIT = {
     "mine": "search",
     "apply": "arriving",
@@ -53,18 +45,8 @@ _BATCH = 512
 _WARM_SIZE = 1_000  # facts of the world on which everything runs once before
 _WARM_LENGTH = 2
 
-_AXES = {"length": "largest length of rules", "threads": "threads", "facts": "training facts"}
 # The stages whose growth Appendix C of the paper gives.
 _DRAWN = ("search", "distributions", "application", "scoring")
-_HOW = (
-    "Each measurement is a process of its own. Everything ran once before on a small world, so "
-    "that compilation is not counted. Memory is the peak of the whole process during a stage. "
-    "Faint lines are the growth that the paper's Appendix C gives, drawn through the first "
-    "measurement: N_pos N_rule (L |G| + L²) for search and N_qry N_rule (L |G| + L²) for "
-    "application, N_pos L N_rule for distributions and N_qry L N_rule for scoring, where N_rule is "
-    "the largest count of rules of one relation, with one walk for each rule; over threads, "
-    "1 / threads."
-)
 
 Length = Annotated[int, integer(1, 5)]
 
@@ -110,39 +92,18 @@ class MeasurementJob(Job):
         }
 
 
-class _Watch:
-    """Records the seconds and the peak memory of stages."""
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.megabytes: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        forget_peak()
-        began = time.perf_counter()
-        yield
-        self.seconds[stage] += time.perf_counter() - began
-        self.record_peak(stage)
-
-    def record_peak(self, stage: str) -> None:
-        """Record the peak since the last record as a stage's."""
-        self.megabytes[stage] = max(self.megabytes.get(stage, 0.0), peak_megabytes() or 0.0)
-        forget_peak()
-
-
 def _measure(job: MeasurementJob) -> Result:
     warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
     method, graph = job._method, job.source.graph
     warm = method.with_choices(max_length=min(job.length, _WARM_LENGTH))
-    _stages(warm, world(0, _WARM_SIZE).graph, job.threads, job.seed)
+    _stages(warm.tilp(job.seed, job.threads), world(0, _WARM_SIZE).graph, job.threads)
     forget_peak()
-    before = peak_megabytes()
-    watch, model = _stages(method, graph, job.threads, job.seed)
+    before, model = peak_megabytes(), method.tilp(job.seed, job.threads)
+    seconds, megabytes = _stages(model, graph, job.threads)
     heads = Counter(str(mined.rule.head) for mined in model.rules())
     return {
-        "seconds": dict(watch.seconds),
-        "megabytes": watch.megabytes,
+        "seconds": seconds,
+        "megabytes": megabytes,
         "megabytes_before": before,
         "facts": len(graph.rows("train")),
         "positives": 2 * len(target_facts(graph, model.settings.mining)),
@@ -153,22 +114,36 @@ def _measure(job: MeasurementJob) -> Result:
     }
 
 
-def _stages(method: Method, graph: TemporalGraph, threads: int, seed: int) -> tuple[_Watch, TILP]:
-    """Fit a graph and score its valid split, and record each stage."""
-    watch, model = _Watch(), method.tilp(seed, threads)
-    forget_peak()
+def _stages(
+    model: TILP, graph: TemporalGraph, threads: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Fit a graph and score its valid split; return the seconds and peak memory of each stage."""
+    seconds, megabytes = defaultdict[str, float](float), defaultdict[str, float](float)
 
-    def record(stage: str, share: float) -> None:
+    def record_peak(stage: str) -> None:
+        megabytes[stage] = max(megabytes[stage], peak_megabytes() or 0.0)
+        forget_peak()
+
+    def note_progress(stage: str, share: float) -> None:
         if share >= 1.0:
-            watch.record_peak(_OF_FIT[stage])
+            record_peak(_OF_FIT[stage])
 
+    @contextmanager
+    def measured(stage: str) -> Iterator[None]:
+        forget_peak()
+        began = time.perf_counter()
+        yield
+        seconds[stage] = time.perf_counter() - began
+        record_peak(stage)
+
+    forget_peak()
     with tempfile.TemporaryDirectory() as folder:
-        model.fit(graph, folder=Path(folder) / "fit", progress=record)
-    for stage, seconds in model.seconds.items():
-        watch.seconds[_OF_FIT[stage]] += seconds
+        model.fit(graph, folder=Path(folder) / "fit", progress=note_progress)
+    for stage, taken in model.seconds.items():
+        seconds[_OF_FIT[stage]] += taken
     settings = model.settings
     filled = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
-    with watch("distributions"), Workers(threads) as workers:
+    with measured("distributions"), Workers(threads) as workers:
         relations = walked_relations(filled, model.rules())
         PaperFeatures.fit(filled, relations, settings.mining.max_length, workers=workers)
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("valid"), np.int64), walked=False)
@@ -176,13 +151,13 @@ def _stages(method: Method, graph: TemporalGraph, threads: int, seed: int) -> tu
     parts = [queries[order[begin : begin + _BATCH]] for begin in range(0, len(order), _BATCH)]
     scorer = model.scorer()
     with Workers(threads) as workers:
-        with watch("application"):
+        with measured("application"):
             deque(workers.map(scorer.rule_scorer.apply_rules, parts), maxlen=0)
-        with watch("scoring"):
+        with measured("scoring"):
             deque(workers.map(scorer, parts), maxlen=0)
     # Scoring applies the rules too; the rest of its time is that of the features.
-    watch.seconds["scoring"] = max(watch.seconds["scoring"] - watch.seconds["application"], 0.0)
-    return watch, model
+    seconds["scoring"] = max(seconds["scoring"] - seconds["application"], 0.0)
+    return dict(seconds), dict(megabytes)
 
 
 @dataclass(frozen=True)
@@ -220,13 +195,13 @@ class Efficiency(Experiment):
     def jobs(self, source: Source) -> list[Job]:
         return [job for sweep in self._sweeps(source) for job in sweep.jobs]
 
-    def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
-        report.text(_HOW)
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
+        report.text(TEXTS["efficiency"])
         written: set[str] = set()  # the worlds are the same beside every data set
         for source in sources:
-            write_failures(report, self.jobs(source), results)
+            report.failures(self.jobs(source))
             for sweep in self._sweeps(source):
-                measured = results.of_all(sweep.jobs)
+                measured = report.results.of_all(sweep.jobs)
                 if measured and sweep.name not in written:
                     written.add(sweep.name)
                     self._write_sweep(report, sweep, measured)
@@ -236,31 +211,29 @@ class Efficiency(Experiment):
                 if notes := dict.fromkeys(entry.note for entry in times if entry.note):
                     report.items(notes)
 
-    def _sweeps(self, source: Source) -> list[_Sweep]:
-        return [sweep for runs in self.methods for sweep in self._sweeps_of(source, runs.method)]
-
-    def _sweeps_of(self, source: Source, method: Method) -> list[_Sweep]:
-        first = MeasurementJob(source, method, self.length, max(self.threads, default=1))
-        title = f"{source.name}, {method.name}"
-        name = f"{file_name_part(source.name)}-{file_name_part(method.name)}"
+    def _sweeps(self, source: Source) -> Iterator[_Sweep]:
         fixed = f"rules of length ≤ {self.length}"
-        lengths = tuple(replace(first, length=length) for length in sorted(self.lengths))
-        threads = tuple(replace(first, threads=count) for count in sorted(self.threads))
-        sources = (world_source(WorldSize(size)) for size in sorted(self.sizes))
-        worlds = tuple(replace(first, source=source) for source in sources)
-        if len(threads) == 1:  # the other sweeps use that count
-            threads = ()
-        world, of_worlds = f"world-{file_name_part(method.name)}", f"bundled worlds, {method.name}"
-        sweeps = (
-            (f"{name}-lengths", f"{title}: by length of rules", "length", lengths),
-            (f"{name}-threads", f"{title}: by threads, {fixed}", "threads", threads),
-            (f"{world}-sizes", f"{of_worlds}: by size, {fixed}", "facts", worlds),
-        )
-        return [_Sweep(*sweep) for sweep in sweeps if sweep[-1]]
+        for method in self.methods:
+            first = MeasurementJob(source, method, self.length, max(self.threads, default=1))
+            lengths = tuple(replace(first, length=length) for length in sorted(self.lengths))
+            threads = tuple(replace(first, threads=count) for count in sorted(self.threads))
+            worlds = (world_source(WorldSize(size)) for size in sorted(self.sizes))
+            sizes = tuple(replace(first, source=world) for world in worlds)
+            own, title = file_name_part(method.name), f"{source.name}, {method.name}"
+            name, of_worlds = file_name_part(source.name), f"bundled worlds, {method.name}"
+            if lengths:
+                how = f"{title}: by length of rules"
+                yield _Sweep(f"{name}-{own}-lengths", how, "length", lengths)
+            if len(threads) > 1:  # the other sweeps use a single count
+                how = f"{title}: by threads, {fixed}"
+                yield _Sweep(f"{name}-{own}-threads", how, "threads", threads)
+            if sizes:
+                how = f"{of_worlds}: by size, {fixed}"
+                yield _Sweep(f"world-{own}-sizes", how, "facts", sizes)
 
     def _write_sweep(self, report: Report, sweep: _Sweep, measured: Sequence[Result]) -> None:
         report.heading(sweep.title, 3)
-        lines, x_name = _lines(sweep, measured), _AXES[sweep.key]
+        lines, x_name = _lines(sweep, measured), TEXTS["axes"][sweep.key]
         draw = partial(draw_lines, lines, x_name, "seconds", x_log=True, y_log=True)
         caption = f"{sweep.title}: seconds of each stage, measured and predicted (faint)"
         report.chart(f"{self.name}-{sweep.name}", draw, caption)

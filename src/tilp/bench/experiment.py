@@ -1,200 +1,52 @@
-"""Experiments of a plan: jobs that evaluate methods, their means, and the rules they show."""
+"""Experiments on how well methods rank: `compare`, `curve` and `biased`; their rules (`rules`).
+
+`curve` and `biased` have fewer facts, of all or of one relation, as Figures 2 and 3 of the paper.
+"""
 
 from __future__ import annotations
 
-import operator
 import statistics
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import compress, product
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, NamedTuple
 
-import numpy as np
-import polars as pl
-
-from tilp._utils.files import file_name_part, unique_file_name
-from tilp.bench.data import Setting, Source
-from tilp.bench.jobs import Job, Result, Results, Workspace
+from tilp._utils.files import file_name_part
+from tilp.bench.data import Balanced, Biased, Few, Setting, Source, Whole
+from tilp.bench.evaluation_job import EvaluationJob
+from tilp.bench.jobs import Job, Result
 from tilp.bench.methods import Method
-from tilp.bench.report import Report, bold
-from tilp.bench.schema import Count, allow, one_of
-from tilp.evaluation import Evaluation, evaluate, ties_of
-from tilp.evaluation.evaluate import split_facts, unique_labels
-from tilp.explanation import Grounding, WalkedFact
-from tilp.explanation.render import draw_grounding, fact_text
-from tilp.graph import SPLITS, QueryTable, TemporalGraph
-from tilp.model import TILP
-from tilp.rules import MinedRule, Notation, format_rule
-from tilp.scoring import Query
-from tilp.types import Protocol
-from tilp.viz.charts import Bars
-from tilp.walks import Grounder, Step
+from tilp.bench.report import TEXTS, Report, bold, italic
+from tilp.bench.schema import Count, Share, allow, one_of
+from tilp.evaluation import ties_of
+from tilp.evaluation.evaluate import unique_labels
+from tilp.graph import SPLITS
+from tilp.splits import balanced, reducible
+from tilp.types import Protocol, WalkGraph
+from tilp.viz.charts import Bars, Line, Point, draw_bars, draw_lines
 
-_MOST_RULES = 200  # of a relation, that groundings are looked for
-_MOST_FACTS = 300  # of a relation, that are tried for each rule
-
-
-@dataclass(frozen=True)
-class EvaluationJob(Job):
-    """One method on one data set in one setting, evaluated on a split under every protocol."""
-
-    source: Source
-    setting: Setting
-    method: Method
-    seed: int
-    split: str = "test"
-    shown: tuple[int, int] = (0, 0)  # rules to show: of how many relations, and of each
-
-    @property
-    def name(self) -> str:
-        parts = [unique_file_name(self.source.name), self.setting.name]
-        parts += [unique_file_name(self.method.name), str(self.seed)]
-        return ".".join(parts if self.split == "test" else [*parts, self.split])
-
-    @property
-    def group(self) -> str:
-        if not self.setting.shares_models:
-            return self.name
-        return f"{self.source.name}.{self.method.base}.{self.seed}"
-
-    def identity(self) -> dict[str, Any]:
-        setting, method = self.setting.identity(self.source), self.method.identity(self.seed)
-        decisive = {"setting": setting, "method": method, "seed": self.seed, "split": self.split}
-        return {"data": self.source.fingerprint, **decisive}
-
-    def satisfied_by(self, result: Result) -> bool:
-        return all(map(operator.le, self.shown, result.get("shown", (0, 0))))
-
-    def merged_with(self, other: Job) -> Job:
-        if not isinstance(other, EvaluationJob) or replace(other, shown=self.shown) != self:
-            return super().merged_with(other)
-        most = map(max, self.shown, other.shown)
-        return replace(self, shown=(next(most), next(most)))
-
-    def run(self, workspace: Workspace) -> Result:
-        case = self.setting.case(self.source, self.seed)
-        split_facts(case.known, self.split)  # an error comes before anything is learned
-        resumed = workspace.folder.exists()
-        learned = self.method.learn(case, self.seed, workspace)
-        began = time.perf_counter()
-        graph, threads = case.known, workspace.threads
-        advance = partial(workspace.advance, "evaluate")
-        evaluation = evaluate(learned.scorer, graph, self.split, threads=threads, progress=advance)
-        seconds = {**learned.seconds, "evaluate": time.perf_counter() - began}
-        figures, relations = {}, {}
-        for protocol, ties in evaluation.protocols_and_ties():
-            key = f"{protocol.value} {ties.value}"
-            figures[key] = evaluation.metrics(protocol, ties).to_json()
-            relations[key] = _mrr_by_relation(evaluation.by_relation(protocol, ties))
-        graphs = {"learned_from": _graph_summary(case.learned), "asked": _graph_summary(graph)}
-        result: Result = {
-            "data": {"name": self.source.name, "fingerprint": self.source.fingerprint, **graphs},
-            "setting": {"name": self.setting.name, **self.setting.identity(self.source)},
-            "method": {"name": self.method.name, **self.method.identity(self.seed)},
-            "seed": self.seed,
-            "split": self.split,
-            "queries": len(evaluation),
-            "figures": figures,
-            "relations": relations,
-            "rules": learned.rules,
-            "seconds": seconds,
-            "threads": threads,
-            "resumed": resumed,
-        }
-        if learned.model is not None:
-            examples = _rule_examples(learned.model, case.applied, evaluation, *self.shown)
-            result |= {"shown": self.shown, "examples": examples}
-        return result
-
-
-def _graph_summary(graph: TemporalGraph) -> dict[str, Any]:
-    counted = {name: len(getattr(graph, name)) for name in ("targets", "entities", "relations")}
-    counts = {split: len(graph.rows(split)) for split in SPLITS}
-    return {"fingerprint": graph.fingerprint(), **counts, **counted}
-
-
-def _mrr_by_relation(table: pl.DataFrame) -> dict[str, dict[str, float]]:
-    """Return the MRR of each relation, its two directions together."""
-    mrr, queries = pl.col("mrr"), pl.col("queries")
-    sums = table.group_by("relation", maintain_order=True).agg((mrr * queries).sum(), queries.sum())
-    rows = sums.select("relation", mrr / queries, queries).iter_rows()
-    return {relation: {"mrr": value, "queries": count} for relation, value, count in rows}
-
-
-def _rule_examples(
-    model: TILP, graph: TemporalGraph, evaluation: Evaluation, relations: int, rules: int
-) -> list[list[Result]]:
-    """Return the heaviest rules of the relations whose objects rank best, each with a grounding.
-
-    The rules of a relation have distinct bodies.
-    """
-    scorer = model.scorer(graph).rule_scorer
-    grounder = Grounder(scorer.walker)
-    facts = np.asarray(graph.rows(evaluation.split), np.int64)
-    table = evaluation.by_relation().filter(pl.col("direction") == "object")
-    best = table.sort("mrr", "relation", descending=[True, False])["relation"][:relations]
-    labels = unique_labels(graph.relations).to_list()
-    examples: list[list[Result]] = []
-    for relation in map(labels.index, best):
-        examples.append([])
-        rows = facts[graph.relation[facts] == relation][:_MOST_FACTS]
-        queries = scorer.fill_dates(QueryTable.of_facts(graph, rows, walked=False))
-        bodies: set[tuple[str, ...]] = set()
-        for mined in list(model.rules(str(graph.relations.ids[relation])))[:_MOST_RULES]:
-            body = tuple(str(atom) for atom in mined.rule.body)
-            if body in bodies:
-                continue
-            for index, row in enumerate(rows.tolist()):
-                query = queries[np.array([index])]
-                walks = grounder(mined.rule, query, int(graph.object[row]), 1).walks
-                if walks:
-                    examples[-1].append(_example(graph, mined, row, walks[0]))
-                    bodies.add(body)
-                    break
-            if len(bodies) == rules:
-                break
-    return examples
-
-
-def _example(graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step, ...]) -> Result:
-    facts = (WalkedFact(step.fact, graph.fact(step.fact), step.inverse) for step in walk)
-    grounding, fact = Grounding(tuple(facts)), graph.fact(row)
-    dates = [graph.date_text(end)[row] for end in ("start", "end")]
-    query = Query(fact.relation, fact.subject, None, *dates)
-    return {
-        "relation": fact.relation,
-        "rule": str(mined.rule),
-        "sentence": format_rule(mined.rule, Notation.SENTENCE),
-        **{name: getattr(mined, name) for name in ("weight", "confidence", "support", "facts")},
-        "asked": str(replace(fact, object="?")),
-        "answer": fact.object,
-        "grounding": "; ".join(map(fact_text, grounding.steps)),
-        "picture": draw_grounding(grounding, query, fact.object),
-    }
-
-
-class Ranking(str):
-    """A protocol and a tie rule, by which answers are ranked, such as `enumerate average`."""
-
-    __slots__ = ()
-
-    @property
-    def text(self) -> str:
-        return "{}, {} ties".format(*self.split())
-
-
+_METRICS = {"mrr": "MRR", "hits@1": "hits@1", "hits@10": "hits@10"}
+_COSTS = ("rules", "learn, s", "ask, s")
 _RANKINGS = [
     f"{protocol.value} {ties.value}" for protocol in Protocol for ties in ties_of(protocol)
 ]
-RankingKey = Annotated[Ranking, one_of(_RANKINGS, Ranking)]
+Ranking = Annotated[str, one_of(_RANKINGS)]  # a protocol and a tie rule
 SplitName = Annotated[str, one_of(SPLITS[1:])]
 FileName = Annotated[
     str,
     allow("a name of letters, digits, '-' and '_'", lambda x: x and file_name_part(str(x)) == x),
 ]
+
+
+def ranking_text(ranking: str) -> str:
+    """Return a ranking in words.
+
+    >>> ranking_text("enumerate average")
+    'enumerate, average ties'
+    """
+    return "{}, {} ties".format(*ranking.split())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,21 +55,13 @@ class Published:
 
     method: str
     data: str
-    figure: RankingKey | None = None  # to compare it with; by default the experiment's first
+    figure: Ranking | None = None  # to compare it with; by default the experiment's first
     protocol: str = ""  # how it was measured, in words
     mrr: float
     hits_at_1: float | None = None
     hits_at_10: float | None = None
     share: float | None = None  # of the training facts, on a curve
     note: str = ""
-
-
-@dataclass(frozen=True)
-class MethodRuns:
-    """A method of an experiment, and its count of seeds if it is not the experiment's."""
-
-    method: Method = field(metadata={"key": None})
-    seeds: Count | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,26 +74,23 @@ class Experiment(ABC):
     name: FileName
     title: str
     about: str = ""  # what it asks and how to read it
-    methods: tuple[MethodRuns, ...]
+    methods: tuple[Method, ...]
 
     def __post_init__(self) -> None:
-        names = [runs.method.name for runs in self.methods]
+        names = [method.name for method in self.methods]
         if len(set(names)) < len(names):
             raise ValueError(f"methods is {names!r}; give each method once")
-        others = [runs.method.name for runs in self.methods if not runs.method.is_tilp]
+        others = [method.name for method in self.methods if not method.is_tilp]
         if self.tilp_only and others:
             only = f"give forms of TILP alone where the kind is {self.kind}"
             raise ValueError(f"methods is {others!r}; {only}")
-
-    def with_seeds(self, seeds: int) -> Self:
-        return replace(self, methods=tuple(replace(runs, seeds=seeds) for runs in self.methods))
 
     @abstractmethod
     def jobs(self, source: Source) -> list[Job]:
         """Return all that is run on a data set."""
 
     @abstractmethod
-    def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
         """Write its part of a report, below the heading."""
 
 
@@ -257,8 +98,8 @@ class Experiment(ABC):
 class RankedExperiment(Experiment):
     """An experiment on how well answers are ranked."""
 
-    seeds: Count = 1  # of each method, from 0 on
-    figures: tuple[RankingKey, ...] = (Ranking("enumerate average"),)  # first: drawn
+    seeds: Count = 1  # of each method that has no count of its own, from 0 on
+    figures: tuple[Ranking, ...] = ("enumerate average",)  # first: drawn
     split: SplitName = "test"
     published: tuple[Published, ...] = ()
 
@@ -266,10 +107,10 @@ class RankedExperiment(Experiment):
         super().__post_init__()
         for entry in self.published:
             if entry.figure is not None and entry.figure not in self.figures:
-                wrong = f"published: figure is {str(entry.figure)!r}"
+                wrong = f"published: figure is {entry.figure!r}"
                 raise ValueError(f"{wrong}; give one of {', '.join(self.figures)}")
 
-    def published_for(self, ranking: Ranking) -> Iterator[Published]:
+    def published_for(self, ranking: str) -> Iterator[Published]:
         """Return the published results that belong to a ranking."""
         return (entry for entry in self.published if (entry.figure or self.figures[0]) == ranking)
 
@@ -279,50 +120,51 @@ class RankedExperiment(Experiment):
 
     def jobs(self, source: Source) -> list[Job]:
         pairs = product(self.methods, self.settings(source))
-        return [job for runs, setting in pairs for job in self.jobs_of(source, setting, runs)]
+        return [job for method, setting in pairs for job in self.jobs_of(source, setting, method)]
 
-    def jobs_of(self, source: Source, setting: Setting, runs: MethodRuns) -> list[EvaluationJob]:
+    def jobs_of(self, source: Source, setting: Setting, method: Method) -> list[EvaluationJob]:
         """Return the jobs of a method: one per seed, or one if seeds change nothing."""
-        seeds = range(self.seeds_of(runs) if runs.method.seeded or setting.seeded else 1)
-        return [EvaluationJob(source, setting, runs.method, seed, self.split) for seed in seeds]
+        count = (method.seeds or self.seeds) if method.seeded or setting.seeded else 1
+        return [EvaluationJob(source, setting, method, seed, self.split) for seed in range(count)]
 
-    def seeds_of(self, runs: MethodRuns) -> int:
-        return self.seeds if runs.seeds is None else runs.seeds
+    def results_of(
+        self, report: Report, source: Source, setting: Setting
+    ) -> dict[str, list[Result]]:
+        """Return the results of each method, by its name."""
+        jobs = {method.name: self.jobs_of(source, setting, method) for method in self.methods}
+        return {name: report.results.of_all(own) for name, own in jobs.items()}
 
     def means(
-        self, source: Source, setting: Setting, results: Results, ranking: Ranking, metric: str
+        self, report: Report, source: Source, setting: Setting, ranking: str, metric: str = "mrr"
     ) -> list[Mean | None]:
         """Return a metric of each method, over its seeds."""
-        by_method = [results.of_all(self.jobs_of(source, setting, runs)) for runs in self.methods]
+        by_method = self.results_of(report, source, setting).values()
         return [Mean.of(result["figures"][ranking][metric] for result in own) for own in by_method]
 
     def column(self, means: Sequence[Mean | None]) -> list[str]:
         """Return a column of means, the best of our methods bold; of all if none is ours."""
-        any_ours = any(runs.method.is_ours for runs in self.methods)
-        compared = [runs.method.is_ours or not any_ours for runs in self.methods]
+        any_ours = any(method.is_ours for method in self.methods)
+        compared = [method.is_ours or not any_ours for method in self.methods]
         best = max((mean.value for mean in compress(means, compared) if mean), default=None)
         return [
             bold(mean_text(mean)) if mean and own and mean.value == best else mean_text(mean)
             for mean, own in zip(means, compared, strict=True)
         ]
 
-    def sections(
-        self, report: Report, sources: Sequence[Source], results: Results
-    ) -> Iterator[Source]:
+    def sections(self, report: Report, sources: Sequence[Source]) -> Iterator[Source]:
         """Begin a section for each data set, and yield those that have results."""
         for source in sources:
             report.heading(source.name, 3)
-            if write_failures(report, self.jobs(source), results):
+            if report.failures(self.jobs(source)):
                 yield source
 
     @property
     def rounds(self) -> str:
         """The methods with their counts of seeds."""
-        return ", ".join(f"{runs.method.name} {self.seeds_of(runs)}" for runs in self.methods)
+        return ", ".join(f"{each.name} {each.seeds or self.seeds}" for each in self.methods)
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(NamedTuple):
     """A metric over runs: its mean, standard deviation (0 of one run) and count of runs."""
 
     value: float
@@ -359,15 +201,279 @@ def mean_text(mean: Mean | None, *, signed: bool = False) -> str:
     return f"{value} ± {share_text(mean.spread)}" if mean.runs > 1 else value
 
 
-def bars_of(name: str, means: Iterable[Mean | None]) -> Bars:
+def bars(by_name: Mapping[str, Iterable[Mean | None]]) -> list[Bars]:
     """Return means as bars of a chart."""
-    return Bars(name, tuple(None if mean is None else (mean.value, mean.spread) for mean in means))
+    return [Bars(name, tuple(m and m[:2] for m in means)) for name, means in by_name.items()]
 
 
-def write_failures(report: Report, jobs: Sequence[Job], results: Results) -> list[Result]:
-    """Say which jobs could not be run, and why; return the results of the others."""
-    reasons = [results.failed[job.name] for job in jobs if job.name in results.failed]
-    if reasons:
-        report.text("Not run:")
-        report.items(dict.fromkeys(reasons))
-    return results.of_all(jobs)
+@dataclass(frozen=True, kw_only=True)
+class Compare(RankedExperiment):
+    """Methods × data sets × seeds in one setting, as in Tables 1 and 2 of the paper."""
+
+    kind = "compare"
+
+    setting: Setting = Whole()  # noqa: RUF009 - frozen
+
+    def settings(self, source: Source) -> Iterable[Setting]:  # noqa: ARG002
+        return [self.setting]
+
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
+        report.text(f"Setting: {self.setting.description}.")
+        report.failures([job for source in sources for job in self.jobs(source)])
+        sources = [source for source in sources if report.results.of_all(self.jobs(source))]
+        if not sources:
+            return
+        for ranking in self.figures:
+            self._write_table(report, sources, ranking)
+        first, names = self.figures[0], [method.name for method in self.methods]
+        means = {source.name: self.means(report, source, self.setting, first) for source in sources}
+        caption = f"{self.title}: MRR ({ranking_text(first)})"
+        report.chart(self.name, lambda: draw_bars(names, bars(means), "MRR"), caption)
+        self._write_costs(report, sources)
+        for source in sources:
+            self._write_relations(report, source)
+
+    def _write_table(self, report: Report, sources: Sequence[Source], ranking: str) -> None:
+        header, columns = ["method"], [[method.name for method in self.methods]]
+        counts: list[set[int]] = [set() for _ in self.methods]
+        for source in sources:
+            for metric, label in _METRICS.items():
+                header.append(f"{source.name} {label}")
+                means = self.means(report, source, self.setting, ranking, metric)
+                columns.append(self.column(means))
+            by_method = self.results_of(report, source, self.setting).values()
+            for seen, results in zip(counts, by_method, strict=True):
+                seen.add(len(results))
+        columns.append(["/".join(map(str, sorted(seen))) for seen in counts])
+        names = [source.name for source in sources]
+        published: dict[str, dict[str, Published]] = defaultdict(dict)
+        notes: dict[str, dict[str, None]] = defaultdict(dict)  # the methods of each
+        for entry in self.published_for(ranking):
+            if entry.data in names:
+                published[entry.method][entry.data] = entry
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        for method, entries in published.items():
+            row: list[str] = [italic(f"{method} (published)")]
+            for own in map(entries.get, names):
+                values = (own.mrr, own.hits_at_1, own.hits_at_10) if own else (None,) * 3
+                row += [italic(share_text(value)) for value in values]
+            rows.append([*row, ""])
+            for entry in entries.values():
+                note = f"; {entry.note}" if entry.note else ""
+                text = f"measured as: {entry.protocol or ranking_text(ranking)}{note}"
+                notes[text][method] = None
+        caption = f"{ranking_text(ranking)}; {self.split} split"
+        report.table([*header, "runs"], rows, 1, caption)
+        if notes:
+            report.items(f"{', '.join(of)} (published), {text}" for text, of in notes.items())
+
+    def _write_costs(self, report: Report, sources: Sequence[Source]) -> None:
+        header = ["method", *(f"{source.name} {cost}" for source in sources for cost in _COSTS)]
+        rows = [[method.name] for method in self.methods]
+        for source in sources:
+            results = self.results_of(report, source, self.setting).values()
+            for row, own in zip(rows, results, strict=True):
+                # What a run took before it was stopped is not known.
+                complete = [result for result in own if not result["resumed"]]
+                row += _cost_cells(complete[0]) if complete else [""] * len(_COSTS)
+        caption = "cost of one run: seconds to learn, and to rank all queries under every protocol"
+        report.table(header, rows, 1, caption)
+
+    def _write_relations(self, report: Report, source: Source) -> None:
+        ranking, queries = self.figures[0], dict[str, int]()
+        tables: dict[str, list[Result]] = {}
+        for name, results in self.results_of(report, source, self.setting).items():
+            tables[name] = [result["relations"][ranking] for result in results]
+            for table in tables[name]:
+                queries |= {relation: int(entry["queries"]) for relation, entry in table.items()}
+        rows = []
+        for relation in sorted(queries, key=lambda name: (-queries[name], name)):
+            values = ([table[relation]["mrr"] for table in own] for own in tables.values())
+            means = (share_text(statistics.fmean(own)) if own else "" for own in values)
+            rows.append([relation, f"{queries[relation]:,}", *means])
+        with report.folded(f"{source.name}: MRR of each relation ({ranking_text(ranking)})"):
+            report.table(["relation", "queries", *tables], rows)
+
+
+def _cost_cells(result: Result) -> list[str]:
+    seconds = result["seconds"]
+    rules = "" if result["rules"] is None else f"{result['rules']:,}"
+    learn = sum(taken for stage, taken in seconds.items() if stage != "evaluate")
+    return [rules, f"{learn:.1f}" if learn else "", f"{seconds['evaluate']:.1f}"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules(Experiment):
+    """Rules of each method's first seed, of the relations with the best MRR."""
+
+    kind = "rules"
+    tilp_only = True
+
+    split: SplitName = "test"
+    best: Count = 4  # count of relations
+    rules: Count = 2  # of each
+    setting: Setting = Whole()  # noqa: RUF009 - frozen
+
+    def jobs(self, source: Source) -> list[Job]:
+        more = 0, self.split, (self.best, self.rules)
+        return [EvaluationJob(source, self.setting, method, *more) for method in self.methods]
+
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
+        for source in sources:
+            for result in report.failures(self.jobs(source)):
+                method = result["method"]["name"]
+                report.heading(f"{source.name}, {method}", 3)
+                of_relations = result["examples"][: self.best]
+                shown = [example for rules in of_relations for example in rules[: self.rules]]
+                for index, example in enumerate(shown):
+                    name = file_name_part(f"{self.name}-{method}-{index}")
+                    _write_rule(report, f"{file_name_part(source.name)}-{name}", example)
+
+
+def _write_rule(report: Report, name: str, example: Result) -> None:
+    report.text(example["rule"])
+    report.text(
+        "{sentence} (weight {weight:.3g}, confidence {confidence:.2f}, support {support:,} of "
+        "{facts:,} facts)".format(**example)
+    )
+    caption = "{asked}: {answer}, by {grounding}".format(**example)
+    report.picture(name, example["picture"], caption)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve(RankedExperiment):
+    """Methods × shares of training facts × rounds; a round seeds the sample and the method."""
+
+    kind = "curve"
+
+    shares: tuple[Share, ...]
+    walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
+
+    @property
+    def _settings(self) -> dict[float, Setting]:
+        shares = sorted(set(self.shares))
+        return {share: Whole() if share == 1.0 else Few(share, self.walked) for share in shares}
+
+    def settings(self, source: Source) -> Iterable[Setting]:  # noqa: ARG002
+        return self._settings.values()
+
+    def jobs_of(self, source: Source, setting: Setting, method: Method) -> list[EvaluationJob]:
+        jobs = super().jobs_of(source, setting, method)
+        return jobs[:1] if isinstance(setting, Whole) else jobs  # there is one sample of all facts
+
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
+        others = "stay in the graph" if self.walked is WalkGraph.FULL else "are removed"
+        report.text(TEXTS["curve"].format(others=others, rounds=self.rounds))
+        header = ["method", *(f"{share:.0%}" for share in self._settings)]
+        names = [method.name for method in self.methods]
+        for source in self.sections(report, sources):
+            for ranking in self.figures:
+                settings = self._settings.values()
+                means = [self.means(report, source, setting, ranking) for setting in settings]
+                if ranking == self.figures[0]:
+                    self._write_chart(report, source, means)
+                rows = zip(names, *map(self.column, means), strict=True)
+                report.table(header, rows, 1, f"MRR, {ranking_text(ranking)}")
+
+    def _write_chart(
+        self, report: Report, source: Source, means: Sequence[Sequence[Mean | None]]
+    ) -> None:
+        lines, ranking = [], self.figures[0]
+        for method, own in zip(self.methods, zip(*means, strict=True), strict=True):
+            by_share = zip(self._settings, own, strict=True)
+            points = (Point(share, mean.value, mean.spread) for share, mean in by_share if mean)
+            lines.append(Line(method.name, tuple(points)))
+        published: dict[str, list[Point]] = defaultdict(list)
+        for entry in self.published_for(ranking):
+            if entry.data == source.name and entry.share is not None:
+                published[entry.method].append(Point(entry.share, entry.mrr))
+        for name, of_others in published.items():
+            in_order = tuple(sorted(of_others, key=lambda point: point.x))
+            lines.append(Line(f"{name} (published)", in_order))
+        x_name = "share of the training facts to learn from"
+        report.chart(
+            f"{self.name}-{file_name_part(source.name)}",
+            lambda: draw_lines(lines, x_name, "MRR", x_log=len(means) > 2),
+            f"{source.name}: MRR ({ranking_text(ranking)}) over the share of training facts; bars: "
+            "the standard deviation over rounds",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiasedData(RankedExperiment):
+    """Methods × relations made rare × rounds, beside the same splits with nothing removed."""
+
+    kind = "biased"
+
+    relations: tuple[str, ...] = ()  # none for each that can be made rare
+    removed: Share = 0.5
+    walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
+    refit: float | None = None  # as of `Biased`
+    published: tuple[Published, ...] = field(default=(), metadata={"key": None})
+
+    def settings(self, source: Source) -> Iterable[Setting]:
+        return [Balanced(), *self._settings(source).values()]
+
+    def _settings(self, source: Source) -> dict[str, Biased]:
+        """Return the setting of each relation, by its name in results."""
+        relations = source.graph.relations
+        if self.relations:
+            ids = [relations.find(relation) for relation in self.relations]
+        else:
+            ids = reducible(balanced(source.graph), self.removed)
+        names, settings = unique_labels(relations), {}
+        for index in ids:
+            relation, label = str(relations.ids[index]), relations.label(index)
+            setting = Biased(relation, self.removed, self.walked, label, self.refit)
+            settings[str(names[index])] = setting
+        return settings
+
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
+        report.text(TEXTS["biased"].format(removed=self.removed, rounds=self.rounds))
+        if self.refit is not None:
+            report.text(TEXTS["refit"].format(refit=self.refit))
+        for source in self.sections(report, sources):
+            self._write_changes(report, source)
+
+    def _write_changes(self, report: Report, source: Source) -> None:
+        ranking, settings = self.figures[0], self._settings(source)
+        header, rows = ["relation made rare"], [[relation] for relation in settings]
+        changes: dict[str, list[Mean | None]] = defaultdict(list)
+        for method in self.methods:
+            header += [f"{method.name}: its MRR", f"{method.name}: MRR of all"]
+            before = self._figures(report, source, Balanced(), method)
+            for row, (relation, setting) in zip(rows, settings.items(), strict=True):
+                after = self._figures(report, source, setting, method)
+                pairs = list(zip(before, after, strict=True))
+                its_change, overall = (
+                    Mean.of(new[of] - old[of] for old, new in pairs if of in old and of in new)
+                    for of in (relation, None)
+                )
+                changes[method.name].append(its_change)
+                row += [mean_text(its_change, signed=True), mean_text(overall, signed=True)]
+        report.chart(
+            f"{self.name}-{file_name_part(source.name)}",
+            lambda: draw_bars(list(settings), bars(changes), "change of MRR"),
+            f"{source.name}: change of a relation's MRR ({ranking_text(ranking)}) when it becomes "
+            "rare",
+        )
+        over_relations = []
+        for name, means in changes.items():
+            mean = Mean.of(mean.value for mean in means if mean)
+            over_relations.append([name, mean_text(mean, signed=True)])
+        caption = "mean change over the relations made rare (± their standard deviation)"
+        report.table(["method", "change"], over_relations, 1, f"{caption}; nearer to 0 is better")
+        report.table(header, rows, 1, f"change of MRR, {ranking_text(ranking)}")
+
+    def _figures(
+        self, report: Report, source: Source, setting: Setting, method: Method
+    ) -> list[dict[str | None, float]]:
+        """Return the MRR of each relation, and of all under None, of each run; {} if it failed."""
+        ranking, figures = self.figures[0], list[dict[str | None, float]]()
+        for job in self.jobs_of(source, setting, method):
+            figures.append({})
+            if result := report.results.done.get(job.name):
+                relations = result["relations"][ranking]
+                figures[-1] = {name: float(entry["mrr"]) for name, entry in relations.items()}
+                figures[-1][None] = float(result["figures"][ranking]["mrr"])
+        return figures

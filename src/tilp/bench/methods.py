@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import Ints
 from tilp.bench.data import Case, Rare
 from tilp.bench.jobs import Workspace, digest_of
+from tilp.bench.report import TEXTS
 from tilp.bench.schema import Table, check_keys, one_of, read_value
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import popularity, recurrence
@@ -38,16 +39,9 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
 }
 _TIMED = {"timestamps": TimestampRules, "forecast": ForecastSettings}
 _BASELINES = {"popularity": popularity, "recurrence": recurrence}
-_ABOUT = {
-    "full": "tilp with default settings: rules and temporal features",
-    "rules": "its rules alone, without temporal features",
-    "paper": "the system of the paper: length 5, pairs, attention, its features",
-    "static": "rules without temporal constraints, and no temporal features",
-    "timestamps": "timestamp rules as in TLogic, applied in both directions of time",
-    "forecast": "rules for what comes next, weighted by recency and count",
-    "popularity": "baseline: the most frequent answers of the relation in train",
-    "recurrence": "baseline: answers that train already has for the query, nearest first",
-}
+_ABOUT: Mapping[str, str] = TEXTS["methods"]
+# Types that a value may have, by that of the default; an integer is a number too.
+_LIKE: Mapping[type, set[type]] = {bool: {bool}, int: {int}, float: {int, float}}
 
 MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
 ScorerOf = Callable[[TILP], ScoreFunction]
@@ -75,6 +69,7 @@ class Method:
     base: str  # the method that it is a form of
     choices: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
+    seeds: int | None = field(default=None, compare=False)  # count of runs, if the plan gives it
 
     @property
     def seeded(self) -> bool:  # whether another seed gives another result
@@ -175,7 +170,7 @@ def read_method(name: str, table: Table, where: str) -> Method:
     choices = {}
     for key in [key for key in table if key in possible]:
         value, default = table[key], possible[key]
-        if isinstance(default, bool | int | float) and not _same_kind(value, default):
+        if type(value) not in _LIKE.get(type(default), {type(value)}):
             raise TilpError(f"{where}: {key} is {value!r}; give something like {default}")
         choices[key] = tuple(value) if isinstance(value, list) else value
     listed = ", ".join(f"{key} = {value}" for key, value in choices.items())
@@ -200,13 +195,6 @@ def _parameters(base: str) -> dict[str, Any]:
         defaults = {argument.name: argument.default for argument in fields(_TIMED[base])}
         defaults |= {_PLAIN: False} if base == "timestamps" else {}
     return {name: default for name, default in defaults.items() if name not in _OF_THE_RUN}
-
-
-def _same_kind(value: object, default: bool | float) -> bool:
-    """Return whether a value is of the default's kind; an integer is a number too."""
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    return isinstance(value, int) or (isinstance(default, float) and isinstance(value, float))
 
 
 def shared_model(
@@ -266,10 +254,7 @@ def _route(
 
 @dataclass(frozen=True)
 class ReachedOnly:
-    """A scorer that gives all candidates which no rule reaches one score, lower than all others.
-
-    The paper's own code does so: with best ties, they rank right behind those that are reached.
-    """
+    """A scorer that scores all candidates that no rule reaches lowest, as the paper's code does."""
 
     scorer: Scorer
 

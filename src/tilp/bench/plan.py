@@ -3,63 +3,49 @@
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from tilp._utils.files import file_name_part, locked
 from tilp._version import version_report
-from tilp.bench.comparisons import BiasedData, Compare, Curve, Rules
+from tilp.bench import experiment as kinds
 from tilp.bench.data import SETTINGS, Source, WorldSize
 from tilp.bench.efficiency import Efficiency
-from tilp.bench.experiment import Experiment, FileName, MethodRuns, RankedExperiment
+from tilp.bench.experiment import Experiment, FileName, RankedExperiment
 from tilp.bench.jobs import Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.methods import METHODS, Method, read_method
-from tilp.bench.report import Report
-from tilp.bench.schema import Reader, Table, keys_of, one_of, read_table, read_value
+from tilp.bench.report import TEXTS, Report
+from tilp.bench.schema import (
+    Count,
+    Reader,
+    Table,
+    check_keys,
+    keys_of,
+    one_of,
+    read_table,
+    read_value,
+)
 from tilp.errors import TilpError
 from tilp.graph import SPLITS
 from tilp.parallel import thread_count
-from tilp.types import Protocol
 
 EXPERIMENTS: Mapping[str, type[Experiment]] = {
-    cls.kind: cls for cls in (Compare, Curve, BiasedData, Efficiency, Rules)
+    cls.kind: cls for cls in (kinds.Compare, kinds.Curve, kinds.BiasedData, Efficiency, kinds.Rules)
 }
 _Kind, _SettingKind = (Annotated[str, one_of(list(names))] for names in (EXPERIMENTS, SETTINGS))
-_PROTOCOLS = {
-    Protocol.ENUMERATE: "for each instant of the query's interval, the other answers of facts of "
-    "any split that hold then are removed; the rank is the mean over the instants",
-    Protocol.EXACT: "other answers with the same start and end are removed",
-    Protocol.OVERLAP: "other answers whose interval touches the query's are removed",
-    Protocol.STATIC: "all other answers are removed, whenever they hold",
-    Protocol.RAW: "no other answer is removed",
-    Protocol.TILP_RELEASE: "as the code released with the paper ranks: the share of the query's "
-    "interval that train facts of better candidates cover is subtracted; best ties",
-}
-_READING = (
-    "Every fact of the split is a query in both directions, and every entity is a candidate. Train "
-    "alone is evidence unless the setting says otherwise; hyperparameters are chosen on valid. MRR "
-    "is the mean of 1/rank, hits@k the share of ranks up to k. ± is the standard deviation over "
-    "seeds, which are 0 and on; without it, there was one run. The best of our methods is bold in "
-    "each column, or the best of all if none is ours; the others are baselines to compare with. "
-    "Published results are in italics, beside the protocol that is nearest to theirs."
-)
-_TIES = (
-    "Ties: best is 1 + the candidates that score higher, worst 1 + the others that score at least "
-    "as high, average the mean of the two."
-)
 
 
 @dataclass(frozen=True)
 class Plan:
     """Experiments that are run and reported together."""
 
-    name: str  # of its file
+    name: str = field(metadata={"key": None})  # of its file
+    experiments: tuple[Experiment, ...] = field(metadata={"key": None})
     title: str
-    about: str
-    world: WorldSize  # used if no data are given
-    experiments: tuple[Experiment, ...]
+    about: str = ""
+    world: WorldSize = WorldSize()  # noqa: RUF009 - frozen; used if no data are given
 
     def narrowed(self, seeds: int | None = None, only: tuple[str, ...] = ()) -> Self:
         """Return the plan with another count of seeds, or with some of its experiments.
@@ -67,9 +53,6 @@ class Plan:
         Args:
             seeds: Count of seeds of every method; by default as the plan says.
             only: Names of experiments; by default all.
-
-        Raises:
-            TilpError: There is no such experiment.
         """
         names = [experiment.name for experiment in self.experiments]
         if unknown := [name for name in only if name not in names]:
@@ -77,7 +60,9 @@ class Plan:
             raise TilpError(f"{missing}; it has {', '.join(names)}")
         chosen = [each for each in self.experiments if not only or each.name in only]
         if seeds is not None:
-            chosen = [experiment.with_seeds(seeds) for experiment in chosen]
+            for index, each in enumerate(chosen):
+                methods = tuple(replace(method, seeds=seeds) for method in each.methods)
+                chosen[index] = replace(each, methods=methods)
         return replace(self, experiments=tuple(chosen))
 
 
@@ -101,9 +86,6 @@ def load_plan(plan: str | Path) -> Plan:
 
     >>> load_plan("quick").title
     'A quick look at everything, on the bundled world'
-
-    Raises:
-        TilpError: Names the file, the experiment, the key, what is wrong and what is possible.
     """
     path = Path(plan).expanduser()
     if path.is_file():
@@ -120,34 +102,26 @@ def load_plan(plan: str | Path) -> Plan:
     )
 
 
-@dataclass(frozen=True)
-class _PlanTable:
-    title: str
-    about: str = ""
-    world: WorldSize = WorldSize()  # noqa: RUF009 - frozen
-    methods: dict[str, Any] | None = None
-    experiment: tuple[dict[str, Any], ...] = ()
-
-
 def _parse(text: str, file: str) -> Plan:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as failure:
         raise TilpError(f"{file}: not TOML ({failure})") from failure
-    table = read_table(_PlanTable, values, file)
-    methods = dict(METHODS)
-    for name, choices in (table.methods or {}).items():
+    methods, given = dict(METHODS), dict[str, Any]()
+    for name, choices in read_value(dict[str, Any], values, "methods", file, {}).items():
         where = f"{file}, method {name!r}"
         if not isinstance(choices, dict):
             raise TilpError(f"{where}: give a table, [methods.{name}]")
         methods[name] = read_method(name, choices, where)
-    experiments = [_read_experiment(entry, file, methods) for entry in table.experiment]
-    for name in _repeated(experiment.name for experiment in experiments):
+    entries = read_value(tuple[dict[str, Any], ...], values, "experiment", file, ())
+    given["experiments"] = tuple(_read_experiment(entry, file, methods) for entry in entries)
+    given["name"] = file_name_part(Path(file).stem) or "plan"
+    plan = read_table(Plan, values, file, ["methods", "experiment"], **given)
+    for name in _repeated(experiment.name for experiment in plan.experiments):
         raise TilpError(f"{file}: two experiments are named {name!r}; give each its own name")
-    if not experiments:
+    if not plan.experiments:
         raise TilpError(f"{file}: there is no experiment; write one under [[experiment]]")
-    name = file_name_part(Path(file).stem) or "plan"
-    return Plan(name, table.title, table.about, table.world, tuple(experiments))
+    return plan
 
 
 def _read_experiment(table: Table, file: str, methods: Mapping[str, Method]) -> Experiment:
@@ -169,16 +143,17 @@ def _read_experiment(table: Table, file: str, methods: Mapping[str, Method]) -> 
 def _read_methods(table: Table, where: str, methods: Mapping[str, Method]) -> Any:
     """Read the methods of an experiment: names, or tables with a count of seeds."""
 
-    def read(value: Any) -> MethodRuns | None:
+    def read(value: Any) -> Method | None:
         entry = {"name": value} if isinstance(value, str) else value
-        if not isinstance(entry, dict) or str(entry.get("name")) not in methods:
+        if not isinstance(entry, dict) or entry.get("name") not in list(methods):
             return None
-        name = read_value(str, entry, "name", where)
-        of_method = f"{where}, method {name!r}"
-        return read_table(MethodRuns, entry, of_method, ["name"], method=methods[name])
+        method, own = methods[entry["name"]], f"{where}, method {entry['name']!r}"
+        seeds = read_value(Count, entry, "seeds", own) if "seeds" in entry else None
+        check_keys(entry, ["name", "seeds"], own)
+        return replace(method, seeds=seeds)
 
     reader = Reader(f"one of {', '.join(methods)}, or {{ name = …, seeds = … }}", read)
-    return read_value(tuple[Annotated[MethodRuns, reader], ...], table, "methods", where)
+    return read_value(tuple[Annotated[Method, reader], ...], table, "methods", where)
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
@@ -212,15 +187,9 @@ def plan_jobs(plan: Plan, sources: Sequence[Source]) -> tuple[list[Job], dict[st
 
 
 def run_plan(
-    plan: Plan,
-    sources: Sequence[Source],
-    out: Path,
-    *,
-    threads: int | None = None,
-    side_by_side: int = 1,
-    command: str = "",
-    watcher: Watcher | None = None,
-) -> Outcome:
+    plan: Plan, sources: Sequence[Source], out: Path, *, threads: int | None = None,
+    side_by_side: int = 1, command: str = "", watcher: Watcher | None = None,
+) -> Outcome:  # fmt: skip
     """Run a plan on data sets, and write its report.
 
     Results of earlier runs with the same data, settings and version are used again.
@@ -233,9 +202,6 @@ def run_plan(
         side_by_side: Count of runs at a time, which share the threads. Default 1.
         command: Command that runs the same again, for the report.
         watcher: Receives the progress.
-
-    Raises:
-        TilpError: The folder holds something else, cannot be written, or another process uses it.
     """
     for source in sources:
         source.fingerprint  # noqa: B018 - unreadable data raise an error before anything is run
@@ -256,8 +222,8 @@ def run_plan(
             if watcher:
                 watcher.ends(job, outcome, position, len(jobs))
         store.clear(store.shared)
-        report = Report(plan.name, plan.title)
-        _write_overview(report, plan, sources, results, command)
+        report = Report(plan.name, plan.title, results)
+        _write_overview(report, plan, sources, command)
         for experiment in plan.experiments:
             report.heading(experiment.title)
             if experiment.about:
@@ -269,20 +235,18 @@ def run_plan(
                 else:
                     possible.append(source)
             if possible:
-                experiment.write(report, possible, results)
+                experiment.write(report, possible)
         page, text = report.write(out)
     return Outcome(page, text, results, ran, tuple(report.missing_charts))
 
 
-def _write_overview(
-    report: Report, plan: Plan, sources: Sequence[Source], results: Results, command: str
-) -> None:
+def _write_overview(report: Report, plan: Plan, sources: Sequence[Source], command: str) -> None:
     """Write what comes before the first experiment."""
     report.heading(plan.title, 1)
     if plan.about:
         report.text(plan.about)
     report.code(command)
-    days = sorted({result["finished"][:10] for result in results.done.values()})
+    days = sorted({result["finished"][:10] for result in report.results.done.values()})
     period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
     measured = f"Measured {period}" if days else "Nothing was measured"
     report.text(f"{measured}. Every run is a file in the folder runs, beside this report.")
@@ -295,16 +259,16 @@ def _write_overview(
         rows.append([*texts, *(f"{count:,}" for count in counts)])
     header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "date defects"]
     report.table(header, rows, 3)
-    methods, protocols = dict[str, str](), dict[Protocol, None]()
+    methods, protocols = dict[str, str](), dict[str, None]()
     for experiment in plan.experiments:
-        methods |= {runs.method.name: runs.method.about for runs in experiment.methods}
+        methods |= {method.name: method.about for method in experiment.methods}
         if isinstance(experiment, RankedExperiment):
-            protocols |= dict.fromkeys(Protocol(key.split()[0]) for key in experiment.figures)
+            protocols |= dict.fromkeys(ranking.split()[0] for ranking in experiment.figures)
     report.table(["method", "what it is"], list(methods.items()), 2)
     with report.folded("How to read it"):
-        report.text(_READING)
+        report.text(TEXTS["reading"])
         if protocols:
-            report.items(f"{protocol.value}: {_PROTOCOLS[protocol]}" for protocol in protocols)
-        report.text(_TIES)
+            report.items(f"{name}: {TEXTS['protocols'][name]}" for name in protocols)
+        report.text(TEXTS["ties"])
     with report.folded("Versions and machine"):
         report.code(version_report())

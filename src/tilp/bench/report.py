@@ -3,6 +3,7 @@
 import base64
 import html
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
@@ -10,10 +11,14 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tilp._utils.files import new_file
+from tilp.bench.jobs import Job, Result, Results
 from tilp.viz import standalone
 from tilp.viz.charts import MissingMatplotlibError
 from tilp.viz.html import Markup, page
 from tilp.viz.svg import clean, legal
+
+_FILES = resources.files("tilp.bench")
+TEXTS = tomllib.loads(_FILES.joinpath("texts.toml").read_text("utf-8"))
 
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 # The sign that begins a list or a rule, where it comes first.
@@ -44,10 +49,10 @@ def italic(text: str) -> Marked:
 
 
 class Report:
-    """A report under construction; its files have the name."""
+    """A report of results, under construction; its files have the name."""
 
-    def __init__(self, name: str, title: str) -> None:
-        self._name, self._title = name, title
+    def __init__(self, name: str, title: str, results: Results | None = None) -> None:
+        self._name, self._title, self.results = name, title, results or Results()
         self._blocks: list[str] = []
         self._files: dict[str, str] = {}  # SVG files of figures, by their path
         self._shown: dict[str, Markup] = {}  # the same figures as HTML
@@ -62,6 +67,14 @@ class Report:
 
     def items(self, lines: Iterable[str]) -> None:
         self._blocks.append("\n".join(f"- {escape(line)}" for line in lines))
+
+    def failures(self, jobs: Sequence[Job]) -> list[Result]:
+        """Say which jobs could not be run, and why; return the results of the others."""
+        failed = self.results.failed
+        if reasons := dict.fromkeys(failed[job.name] for job in jobs if job.name in failed):
+            self.text("Not run:")
+            self.items(reasons)
+        return self.results.of_all(jobs)
 
     def code(self, text: str) -> None:
         """Add a command, or what a command printed."""
@@ -120,7 +133,7 @@ class Report:
         # Raw HTML is for <details>; whatever else a report says is escaped.
         renderer = MarkdownIt("commonmark", {"html": True}).enable("table")
         renderer.add_render_rule("image", image)
-        style = resources.files("tilp.bench").joinpath("report.css").read_text("utf-8")
+        style = _FILES.joinpath("report.css").read_text("utf-8")
         return page(self._title, Markup(renderer.render(self.markdown())), style=f"\n{style}")
 
     def write(self, folder: Path) -> tuple[Path, Path]:

@@ -75,10 +75,7 @@ def keys_of(cls: Any) -> dict[str, Field[Any]]:
 
 
 def read_table(cls: type[T], table: Table, where: str, more: Sequence[str] = (), **given: Any) -> T:
-    """Make a dataclass from a table and the fields in `given`; `more` keys are read elsewhere.
-
-    A `ValueError` of the constructor is an error of the plan, at `where`.
-    """
+    """Make a dataclass from a table and the fields in `given`; `more` keys are read elsewhere."""
     types, keys = get_type_hints(cls, include_extras=True), keys_of(cls)
     for key, field in keys.items():
         if field.name not in given and (key in table or field.default is MISSING):

@@ -4,15 +4,18 @@ Nothing heavy is imported until a command runs, so that help comes at once.
 """
 
 import gc
+import inspect as inspection
 import logging
+import re
 import signal
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer import Option
@@ -37,26 +40,38 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(data.demo_command)
-app.command("inspect")(inspect.inspect_command)
-app.command("mine")(rules.mine_command)
-app.command("evaluate-scores")(evaluate.evaluate_scores_command)
-app.command("compare")(evaluate.compare_command)
-app.command("fit")(fit.fit_command)
-app.command("update")(fit.update_command)
-app.command("evaluate")(evaluate.evaluate_command)
-app.command("predict")(predict.predict_command)
-app.command("explain")(predict.explain_command)
-app.command("forecast")(predict.forecast_command)
-app.command("rules")(rules.rules_command)
-app.command("serve")(serve.serve_command)
-app.command("features")(rules.features_command)
-app.command("split")(inspect.split_command)
-app.command("bench")(evaluate.bench_command)
-app.command("convert")(data.convert_command)
-app.command("pack")(data.pack_command)
-app.command("impute")(data.impute_command)
-app.command("import")(data.import_command)
+
+
+def _add_command(name: str, command: Callable[..., Any]) -> None:
+    """Register a command; the section Args of its docstring is the help of its options."""
+    about, _, section = inspection.cleandoc(str(command.__doc__)).partition("\n\nArgs:\n")
+    types = get_type_hints(command, include_extras=True)
+    for option, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.MULTILINE):
+        get_args(types[option])[1].help = " ".join(text.split())
+    command.__doc__, command.__annotations__ = about, types
+    app.command(name)(command)
+
+
+_add_command("demo", data.demo_command)
+_add_command("inspect", inspect.inspect_command)
+_add_command("mine", rules.mine_command)
+_add_command("evaluate-scores", evaluate.evaluate_scores_command)
+_add_command("compare", evaluate.compare_command)
+_add_command("fit", fit.fit_command)
+_add_command("update", fit.update_command)
+_add_command("evaluate", evaluate.evaluate_command)
+_add_command("predict", predict.predict_command)
+_add_command("explain", predict.explain_command)
+_add_command("forecast", predict.forecast_command)
+_add_command("rules", rules.rules_command)
+_add_command("serve", serve.serve_command)
+_add_command("features", rules.features_command)
+_add_command("split", inspect.split_command)
+_add_command("bench", evaluate.bench_command)
+_add_command("convert", data.convert_command)
+_add_command("pack", data.pack_command)
+_add_command("impute", data.impute_command)
+_add_command("import", data.import_command)
 app.add_typer(data.datasets, name="datasets")
 
 

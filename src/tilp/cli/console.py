@@ -84,10 +84,7 @@ def cells(row: Mapping[str, Any], **formats: str) -> list[str]:
 
 @contextmanager
 def progress_bar(*, transfer: bool = False, rate: str | None = None) -> Iterator[Progress]:
-    """Show progress on standard error if that is a terminal; of bytes, or of `rate` per second.
-
-    Above the bars stands, once, that loops are compiled: no bar moves meanwhile.
-    """
+    """Show progress on a terminal, of bytes or of `rate` a second; say once that loops compile."""
     from rich import progress
 
     class Rate(progress.ProgressColumn):

@@ -56,13 +56,7 @@ def convert_command(
 def impute_command(
     data: options.DataArgument,
     out: options.OutFolderOption,
-    estimate: Annotated[
-        Estimate,
-        Option(
-            help="Length of a fact with one date. expected: the mean length of its relation's "
-            "facts; drawn: a random draw for each fact."
-        ),
-    ] = Estimate.EXPECTED,
+    estimate: Annotated[Estimate, Option()] = Estimate.EXPECTED,
     seed: options.SeedOption = 0,
     format: options.FormatOption = TableFormat.TSV,
     unit: options.UnitOption = None,
@@ -77,6 +71,10 @@ def impute_command(
     the end minus it; facts without any date stay as they are. The column 'estimated' of the files
     written says which dates are estimates: start, end or both. tilp fit --missing duration does
     the same with draws, and leaves DATA alone.
+
+    Args:
+        estimate: Length of a fact with one date. expected: the mean length of its relation's facts;
+            drawn: a random draw for each fact.
     """
     from tilp.io import write
     from tilp.time.durations import Durations
@@ -99,26 +97,12 @@ def impute_command(
 
 
 def import_command(
-    source: Annotated[
-        Path,
-        Argument(
-            metavar="SOURCE",
-            help="A Wikidata JSON dump (one entity a line; plain, .gz or .bz2; - reads standard "
-            "input), or N-Triples or Turtle (.nt, .ttl, .gz).",
-        ),
-    ],
+    source: Annotated[Path, Argument(metavar="SOURCE")],
     out: options.OutFolderOption,
     language: Annotated[str, Option(help="Language of labels.")] = "en",
-    properties: Annotated[
-        str | None,
-        Option(metavar="P,P,…", help="Keep only these properties, such as P39,P54,P166."),
-    ] = None,
-    undated: Annotated[
-        bool, Option("--undated", help="Keep statements without any date too.")
-    ] = False,
-    format: Annotated[
-        DumpFormat | None, Option(show_default="by the file name", help="Format of SOURCE.")
-    ] = None,
+    properties: Annotated[str | None, Option(metavar="P,P,…")] = None,
+    undated: Annotated[bool, Option("--undated")] = False,
+    format: Annotated[DumpFormat | None, Option(show_default="by the file name")] = None,
     strict: Annotated[bool, Option("--strict", help="Stop at the first malformed line.")] = False,
 ) -> None:
     """Convert a Wikidata dump, JSON or RDF, into DATA.
@@ -126,6 +110,13 @@ def import_command(
     Takes the statements with a start (P580), end (P582) or point in time (P585), and the labels
     of their entities. JSON is streamed in bounded memory; of RDF, the statement nodes of the
     chosen properties are held in memory. Malformed lines are counted, and the first ones listed.
+
+    Args:
+        source: A Wikidata JSON dump (one entity a line; plain, .gz or .bz2; - reads standard
+            input), or N-Triples or Turtle (.nt, .ttl, .gz).
+        properties: Keep only these properties, such as P39,P54,P166.
+        undated: Keep statements without any date too.
+        format: Format of SOURCE.
     """
     from tilp.io.dumps import import_dump
 
@@ -162,13 +153,7 @@ def pack_command(
     data: options.DataArgument,
     out: options.OptionalOutFolderOption = None,
     memory: options.MemoryOption = "1GB",
-    check: Annotated[
-        bool,
-        Option(
-            "--check",
-            help="DATA is a packed graph: read all of it and report damage. Pack nothing.",
-        ),
-    ] = False,
+    check: Annotated[bool, Option("--check")] = False,
     unit: options.UnitOption = None,
     on_error: options.OnErrorOption = OnError.REPAIR,
     columns: options.ColumnsOption = None,
@@ -179,6 +164,9 @@ def pack_command(
     DATA may be larger than memory. Every command that takes DATA takes this folder too, with the
     same results; processes that use it at the same time share its memory. A model fitted to it
     keeps its graph in this form.
+
+    Args:
+        check: DATA is a packed graph: read all of it and report damage. Pack nothing.
     """
     from tilp.io.packed.format import check_files, read_metadata
     from tilp.io.packed.pack import STAGES, pack

@@ -39,24 +39,9 @@ DefaultOption = Annotated[
 def evaluate_command(
     model: options.ModelArgument,
     split: options.SplitOption = "test",
-    known: Annotated[
-        Path | None,
-        Option(
-            metavar="DATA",
-            show_default="the model's data",
-            help="Data to take the split and the known answers from. For a model of reduced data "
-            "(tilp split --graph reduced): the data with all facts.",
-        ),
-    ] = None,
+    known: Annotated[Path | None, Option(metavar="DATA", show_default="the model's data")] = None,
     protocol: options.ProtocolsOption = None,
-    sample: Annotated[
-        int | None,
-        Option(
-            min=1,
-            show_default="all",
-            help="Evaluate on a random sample of this many facts of the split, drawn with --seed.",
-        ),
-    ] = None,
+    sample: Annotated[int | None, Option(min=1, show_default="all")] = None,
     out: options.EvaluationFolderOption = None,
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
@@ -70,6 +55,11 @@ def evaluate_command(
     entity is a candidate, and only train is evidence. For a large split, --sample 1000 measures a
     random sample, and the interval shows how precise that is. Evaluations saved with --out can be
     compared: tilp compare A B.
+
+    Args:
+        known: Data to take the split and the known answers from. For a model of reduced data (tilp
+            split --graph reduced): the data with all facts.
+        sample: Evaluate on a random sample of this many facts of the split, drawn with --seed.
     """
     fitted = options.load_model(model, threads, backend, address)
     graph = None if known is None else options.read_data(known, fitted.graph.unit)
@@ -80,15 +70,7 @@ def evaluate_command(
 
 
 def evaluate_scores_command(
-    scores: Annotated[
-        Path,
-        Argument(
-            metavar="SCORES",
-            help="Scored candidates as TSV, CSV or Parquet, with the columns subject, relation, "
-            "object, start, end (the fact, as in DATA), direction (object or subject: which one "
-            "the query asks for), candidate, score.",
-        ),
-    ],
+    scores: Annotated[Path, Argument(metavar="SCORES")],
     data: Annotated[Path, Option(help="DATA that the scores belong to.")],
     split: options.SplitOption = "test",
     protocol: options.ProtocolsOption = None,
@@ -107,6 +89,11 @@ def evaluate_scores_command(
     Each fact of the split gives two queries, and every entity is a candidate. Metrics are printed
     for each protocol and tie rule, for each relation and direction, for subsets worth a look, and
     with a bootstrap interval.
+
+    Args:
+        scores: Scored candidates as TSV, CSV or Parquet, with the columns subject, relation,
+            object, start, end (the fact, as in DATA), direction (object or subject: which one the
+            query asks for), candidate, score.
     """
     graph = options.read_data(data, unit, on_error, columns, header)
     evaluation = _evaluate_file(scores, graph, split, protocol, default, threads)
@@ -116,15 +103,9 @@ def evaluate_scores_command(
 def compare_command(
     first: Annotated[Path, Argument(metavar="A", help="A saved evaluation, or a file of scores.")],
     second: Annotated[Path, Argument(metavar="B", help="Another of the same queries.")],
-    protocol: Annotated[
-        Protocol, Option(help="Which other true answers to filter out before ranking.")
-    ] = Protocol.ENUMERATE,
-    ties: Annotated[
-        Ties | None, Option(show_default="average", help="Rank among equal scores.")
-    ] = None,
-    data: Annotated[
-        Path | None, Option(help="DATA that the scores belong to, if A or B is a file.")
-    ] = None,
+    protocol: Annotated[Protocol, Option()] = Protocol.ENUMERATE,
+    ties: Annotated[Ties | None, Option(show_default="average")] = None,
+    data: Annotated[Path | None, Option()] = None,
     split: options.SplitOption = "test",
     default: DefaultOption = float("-inf"),
     json: options.JsonOption = False,
@@ -140,6 +121,11 @@ def compare_command(
     For MRR and hits: both metrics, B - A with its bootstrap interval, and the p-value of a paired
     permutation test over facts. Then the number of queries that either ranks better, and MRR for
     each relation and direction.
+
+    Args:
+        protocol: Which other true answers to filter out before ranking.
+        ties: Rank among equal scores.
+        data: DATA that the scores belong to, if A or B is a file.
     """
     from tilp.evaluation import compare, load_evaluation
 
@@ -257,60 +243,17 @@ def _print_relations(
 
 
 def bench_command(
-    plan: Annotated[
-        str | None,
-        Argument(
-            metavar="PLAN",
-            help="A TOML file, or the name of a plan that comes with tilp: see --list.",
-        ),
-    ] = None,
-    data: Annotated[
-        list[str] | None,
-        Argument(
-            metavar="[DATA]…",
-            help="Files or folders of facts, or names of published sets (tilp datasets list). "
-            "Default: the bundled world.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Option(
-            metavar="REPORT",
-            help="Folder of the report and of the results. Runs that have a result are not run "
-            "again; several plans may share a folder, one after the other.",
-        ),
-    ] = None,
+    plan: Annotated[str | None, Argument(metavar="PLAN")] = None,
+    data: Annotated[list[str] | None, Argument(metavar="[DATA]…")] = None,
+    out: Annotated[Path | None, Option(metavar="REPORT")] = None,
     threads: options.ThreadsOption = None,
-    jobs: Annotated[
-        int,
-        Option(
-            min=1,
-            help="Count of runs at a time, which share the threads. Much faster for many small "
-            "runs, but the seconds of a single run then mean less.",
-        ),
-    ] = 1,
+    jobs: Annotated[int, Option(min=1)] = 1,
     seeds: Annotated[
-        int | None,
-        Option(
-            "--seeds",
-            "--rounds",
-            min=1,
-            show_default="as the plan says",
-            help="Count of runs of each method, each with a seed of its own.",
-        ),
+        int | None, Option("--seeds", "--rounds", min=1, show_default="as the plan says")
     ] = None,
-    only: Annotated[
-        list[str] | None,
-        Option(
-            metavar="EXPERIMENT",
-            show_default="all",
-            help="An experiment of the plan, by its name; repeatable.",
-        ),
-    ] = None,
+    only: Annotated[list[str] | None, Option(metavar="EXPERIMENT", show_default="all")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="List the runs, and run nothing.")] = False,
-    list_plans: Annotated[
-        bool, Option("--list", help="List the plans that come with tilp, and stop.")
-    ] = False,
+    list_plans: Annotated[bool, Option("--list")] = False,
 ) -> None:
     """Run the experiments of a PLAN on DATA, the paper's or your own, and write a report.
 
@@ -318,6 +261,18 @@ def bench_command(
     seeds. The result of every run is a file, so a plan that was stopped continues where it was. The
     report is Markdown and HTML, with tables, charts (they need tilp[plot]), the command, versions
     and fingerprints of the data. Example: tilp bench quick --out report
+
+    Args:
+        plan: A TOML file, or the name of a plan that comes with tilp: see --list.
+        data: Files or folders of facts, or names of published sets (tilp datasets list). Default:
+            the bundled world.
+        out: Folder of the report and of the results. Runs that have a result are not run again;
+            several plans may share a folder, one after the other.
+        jobs: Count of runs at a time, which share the threads. Much faster for many small runs, but
+            the seconds of a single run then mean less.
+        seeds: Count of runs of each method, each with a seed of its own.
+        only: An experiment of the plan, by its name; repeatable.
+        list_plans: List the plans that come with tilp, and stop.
     """
     from tilp import bench
 

@@ -30,12 +30,8 @@ _DATE_COLUMNS = (
 def inspect_command(
     data: options.DataArgument,
     json: options.JsonOption = False,
-    defects: Annotated[
-        bool, Option("--defects", help="List each row with a date defect and how it was read.")
-    ] = False,
-    plot: Annotated[
-        Path | None, Option(metavar="FILE", help="Draw facts over time (.png, .svg or .pdf).")
-    ] = None,
+    defects: Annotated[bool, Option("--defects")] = False,
+    plot: Annotated[Path | None, Option(metavar="FILE")] = None,
     unit: options.UnitOption = None,
     on_error: options.OnErrorOption = OnError.REPAIR,
     columns: options.ColumnsOption = None,
@@ -46,6 +42,10 @@ def inspect_command(
     Counts facts, entities and relations by split, tells which dates are known, prints a row for
     each relation, and lists defects that spoil results: starts after ends, duplicates, the same
     triple in several splits, reversed rows, entities missing from train, absurd years.
+
+    Args:
+        defects: List each row with a date defect and how it was read.
+        plot: Draw facts over time (.png, .svg or .pdf).
     """
     from tilp.data_quality import inspect
 
@@ -157,69 +157,26 @@ def split_command(
     valid: Annotated[float | None, _ShareOption(help="Share of the facts in valid.")] = None,
     test: Annotated[float | None, _ShareOption(help="Share of the facts in test.")] = None,
     share: Annotated[
-        list[float] | None,
-        _FewOption(
-            metavar="SHARE",
-            show_default="0.05, 0.1, 0.2, … 0.8",
-            help="Share of the training facts to learn from; repeatable.",
-        ),
+        list[float] | None, _FewOption(metavar="SHARE", show_default="0.05, 0.1, 0.2, … 0.8")
     ] = None,
     relation: Annotated[
-        list[str] | None,
-        _BiasedOption(
-            metavar="NAME",
-            show_default="each",
-            help="Relation whose training facts are removed; repeatable.",
-        ),
+        list[str] | None, _BiasedOption(metavar="NAME", show_default="each")
     ] = None,
-    removed: Annotated[
-        float | None, _BiasedOption(show_default="0.5", help="Share of them that is removed.")
-    ] = None,
+    removed: Annotated[float | None, _BiasedOption(show_default="0.5")] = None,
     balance: Annotated[
-        bool | None,
-        _BiasedOption(
-            "--balance/--no-balance",
-            show_default="balance",
-            help="Give test the same number of facts of each relation, or keep the splits.",
-        ),
+        bool | None, _BiasedOption("--balance/--no-balance", show_default="balance")
     ] = None,
     queries: Annotated[
-        int | None,
-        _BiasedOption(
-            min=1,
-            show_default="size of test / relations",
-            help="Number of test facts of each relation.",
-        ),
+        int | None, _BiasedOption(min=1, show_default="size of test / relations")
     ] = None,
     graph: Annotated[
-        WalkGraph | None,
-        _FewOrBiasedOption(
-            show_default="few: kept; biased: reduced",
-            help="The graph to walk on. kept: training facts that are not learned from stay in "
-            "train, marked 'walked_only'; reduced: they are removed.",
-        ),
+        WalkGraph | None, _FewOrBiasedOption(show_default="few: kept; biased: reduced")
     ] = None,
-    seed: Annotated[
-        int | None,
-        _SeededOption(min=0, show_default="0", help="Random seed. Use another one for each round."),
-    ] = None,
+    seed: Annotated[int | None, _SeededOption(min=0, show_default="0")] = None,
     valid_from: Annotated[str | None, _DateOption(help="The first start in valid.")] = None,
     test_from: Annotated[str | None, _DateOption(help="The first start in test.")] = None,
-    latest: Annotated[
-        str | None,
-        _DateOption(
-            show_default="any", help="Treat starts after this date as unknown, and count them."
-        ),
-    ] = None,
-    ends: Annotated[
-        LateEnds | None,
-        _TimeShiftOption(
-            show_default="mask",
-            help="What to do with training facts that end after the first start in valid, which "
-            "leak the time to predict. mask: make the end unknown; drop: drop the fact; keep: "
-            "leave it as it is.",
-        ),
-    ] = None,
+    latest: Annotated[str | None, _DateOption(show_default="any")] = None,
+    ends: Annotated[LateEnds | None, _TimeShiftOption(show_default="mask")] = None,
     format: options.FormatOption = TableFormat.TSV,
     unit: options.UnitOption = None,
     on_error: options.OnErrorOption = OnError.REPAIR,
@@ -245,6 +202,20 @@ def split_command(
     split.json beside the facts records kind, seed, counts, and fingerprints of DATA and of the
     result. An example: tilp split DATA --out few --kind few, and then tilp fit few/0.05 --out
     model
+
+    Args:
+        share: Share of the training facts to learn from; repeatable.
+        relation: Relation whose training facts are removed; repeatable.
+        removed: Share of them that is removed.
+        balance: Give test the same number of facts of each relation, or keep the splits.
+        queries: Number of test facts of each relation.
+        graph: The graph to walk on. kept: training facts that are not learned from stay in train,
+            marked 'walked_only'; reduced: they are removed.
+        seed: Random seed. Use another one for each round.
+        latest: Treat starts after this date as unknown, and count them.
+        ends: What to do with training facts that end after the first start in valid, which leak the
+            time to predict. mask: make the end unknown; drop: drop the fact; keep: leave it as it
+            is.
     """
     random, few, biased, shift = SplitKind
     of_biased = {"relation": relation, "removed": removed, "balance": balance, "queries": queries}

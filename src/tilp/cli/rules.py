@@ -26,9 +26,7 @@ def mine_command(
     data: options.DataArgument,
     out: Annotated[Path, Option(help="The file for the rules, as JSON lines.")],
     max_length: Annotated[int, Option(min=1, max=5, help="Greatest length of rules.")] = 3,
-    relation: Annotated[
-        list[str] | None, Option(show_default="all", help="Mine rules for this; repeatable.")
-    ] = None,
+    relation: Annotated[list[str] | None, Option(show_default="all")] = None,
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
     top: options.TopOption = MAX_RULES,
@@ -48,6 +46,9 @@ def mine_command(
     Each rule has a support (training facts whose answer it reaches), a body support (training
     facts where its body holds) and a confidence (mean share of its walks that arrive at the
     answer). After Ctrl-C the file holds what is finished, and the same command resumes.
+
+    Args:
+        relation: Mine rules for this; repeatable.
     """
     from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
@@ -78,19 +79,9 @@ def rules_command(
     model: options.ModelArgument,
     relation: options.RelationFilterOption = None,
     top: Annotated[int, Option(min=1, help="Number of rules for each relation.")] = 10,
-    sentences: Annotated[
-        bool, Option("--sentences", help="Print each rule as an English sentence.")
-    ] = False,
-    svg: Annotated[
-        Path | None, Option(help="Draw the rules into this folder, numbered as shown.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Option(
-            help="Write all rules, of --relation or of the model, to this file: as text, one rule "
-            "a line, if it ends in .txt, otherwise as JSON lines."
-        ),
-    ] = None,
+    sentences: Annotated[bool, Option("--sentences")] = False,
+    svg: Annotated[Path | None, Option()] = None,
+    out: Annotated[Path | None, Option()] = None,
     phrasings: options.PhrasingsOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -101,6 +92,12 @@ def rules_command(
     Support: training facts whose answer it reaches. Body support: training facts where its body
     holds. Confidence: the mean share of its walks that arrive at the answer. Lift: confidence
     over that of a guess by popularity.
+
+    Args:
+        sentences: Print each rule as an English sentence.
+        svg: Draw the rules into this folder, numbered as shown.
+        out: Write all rules, of --relation or of the model, to this file: as text, one rule a line,
+            if it ends in .txt, otherwise as JSON lines.
     """
     from tilp.rules.picture import draw_rule
     from tilp.viz import standalone
@@ -156,34 +153,12 @@ _RECURRENCE = {"between": "again with the same", "others": "again with another"}
 def features_command(
     model: options.ModelArgument,
     relation: options.RelationFilterOption = None,
-    other: Annotated[
-        str | None, Option(show_default="all", help="The other relation of pairs.")
-    ] = None,
-    evidence: Annotated[
-        EvidenceKind | None,
-        Option(
-            show_default="all",
-            help="Where both relations were observed. between: in facts between the same two "
-            "entities; others: in other facts of one entity; walks: on walks to the answer.",
-        ),
-    ] = None,
+    other: Annotated[str | None, Option(show_default="all")] = None,
+    evidence: Annotated[EvidenceKind | None, Option(show_default="all")] = None,
     min_seen: Annotated[int, Option(min=1, help="Least number of observations.")] = 1,
-    top: Annotated[
-        int | None,
-        Option(min=1, show_default="10; JSON: all", help="Number of rows in each table."),
-    ] = None,
-    learned: Annotated[
-        bool,
-        Option(
-            "--learned",
-            help="Show the learned weights instead: of candidate history, rules and random "
-            "walks, in full for one --relation, in short for all.",
-        ),
-    ] = False,
-    plot: Annotated[
-        Path | None,
-        Option(help="Draw the observations and the fitted distributions; .png, .svg, .pdf."),
-    ] = None,
+    top: Annotated[int | None, Option(min=1, show_default="10; JSON: all")] = None,
+    learned: Annotated[bool, Option("--learned")] = False,
+    plot: Annotated[Path | None, Option()] = None,
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
 ) -> None:
@@ -192,6 +167,15 @@ def features_command(
     They are fitted to the training facts of any model, and sorted by the number of observations.
     The two relations of a pair are read from the entity that has both: graduatedFrom starts 22
     years after bornIn.
+
+    Args:
+        other: The other relation of pairs.
+        evidence: Where both relations were observed. between: in facts between the same two
+            entities; others: in other facts of one entity; walks: on walks to the answer.
+        top: Number of rows in each table.
+        learned: Show the learned weights instead: of candidate history, rules and random walks, in
+            full for one --relation, in short for all.
+        plot: Draw the observations and the fitted distributions; .png, .svg, .pdf.
     """
     from tilp.model.feature_tables import select_features
 

@@ -21,19 +21,19 @@ _MAX_CONNECTIONS = 256
 
 def serve_command(
     model: options.ModelArgument,
-    host: Annotated[
-        str, Option(help="The address to listen at; by default only this machine has access.")
-    ] = "127.0.0.1",
+    host: Annotated[str, Option()] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65_535, help="The port; 0 takes any free one.")] = 8000,
-    threads: Annotated[
-        int | None, Option(min=1, show_default="all", help="Number of requests computed at once.")
-    ] = None,
+    threads: Annotated[int | None, Option(min=1, show_default="all")] = None,
     browse: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
     phrasings: options.PhrasingsOption = None,
 ) -> None:
     """Serve a model: a web page with its rules, answers and data, and the JSON API behind it.
 
     /openapi.json documents the API. Ctrl-C stops the service after the running requests.
+
+    Args:
+        host: The address to listen at; by default only this machine has access.
+        threads: Number of requests computed at once.
     """
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise TilpError('the service needs an extra: pip install "tilp[web]"')

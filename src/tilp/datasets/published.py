@@ -6,13 +6,13 @@ import logging
 import socket
 import time
 import tomllib
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
+from urllib import error as url_error
+from urllib import request
 
 from tilp._utils.files import cache_folder, file_digest, locked
 from tilp.errors import DataError, TilpError
@@ -22,14 +22,9 @@ Progress = Callable[[str, int, int | None], None]
 
 _BLOCK_SIZE = 1 << 16
 _HANDLERS = (
-    urllib.request.ProxyHandler,
-    urllib.request.HTTPHandler,
-    urllib.request.HTTPSHandler,
-    urllib.request.HTTPRedirectHandler,
-    urllib.request.HTTPDefaultErrorHandler,
-    urllib.request.HTTPErrorProcessor,
-    urllib.request.UnknownHandler,
-)
+    request.ProxyHandler, request.HTTPHandler, request.HTTPSHandler, request.HTTPRedirectHandler,
+    request.HTTPDefaultErrorHandler, request.HTTPErrorProcessor, request.UnknownHandler,
+)  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -126,21 +121,21 @@ def _open(url: str, part: Path, start: int, timeout: float) -> http.client.HTTPR
     if not url.lower().startswith(("http://", "https://")):
         raise TransferError("only http and https addresses are fetched", retry=False)
     # urlopen would follow a redirection to ftp.
-    opener = urllib.request.OpenerDirector()
+    opener = request.OpenerDirector()
     for handler in _HANDLERS:
         opener.add_handler(handler())
     opener.addheaders = [("User-Agent", "tilp")]
-    request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})
+    wanted = request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})
     try:
-        response: http.client.HTTPResponse = opener.open(request, timeout=timeout)
-    except urllib.error.HTTPError as error:
+        response: http.client.HTTPResponse = opener.open(wanted, timeout=timeout)
+    except url_error.HTTPError as error:
         error.close()
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             part.unlink(missing_ok=True)
         temporary = error.code >= 500 or error.code in (408, 416, 429)
         raise TransferError(f"HTTP {error.code} {error.reason}", retry=temporary) from error
     except (OSError, http.client.HTTPException) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        reason = error.reason if isinstance(error, url_error.URLError) else error
         raise TransferError(_text(reason), retry=not isinstance(reason, socket.gaierror)) from error
     return response
 
@@ -198,10 +193,6 @@ def get(name: str, folder: Path | None = None, *, progress: Progress | None = No
         progress: called with the name of a file, the bytes received so far and, if the server
             announces it, the size of the file.
 
-    Raises:
-        TilpError: the name is unknown, there is no connection, a checksum is wrong, or the folder
-            cannot be written.
-
     >>> get("wikidata12")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     tilp.errors.TilpError: No published set is named 'wikidata12'; ... Did you mean WIKIDATA12k?
@@ -215,12 +206,9 @@ def get(name: str, folder: Path | None = None, *, progress: Progress | None = No
 
 
 def fetch_set(
-    published: PublishedSet,
-    folder: Path | None = None,
-    *,
-    progress: Progress | None = None,
+    published: PublishedSet, folder: Path | None = None, *, progress: Progress | None = None,
     settings: DownloadSettings | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Download the missing files of a set, and write its label tables."""
     name, settings = published.name, settings or DownloadSettings()
     folder = cache_folder() / name if folder is None else Path(folder)

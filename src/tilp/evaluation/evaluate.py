@@ -7,12 +7,13 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from tilp._utils.arrays import Floats, Ids, Ints, Mask, ranges_to_indices, read_only
+from tilp._utils.arrays import Floats, Ints, Mask, ranges_to_indices, read_only
 from tilp._utils.random import keyed_sample
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import Ranker, rank_columns
 from tilp.evaluation.result import QUERY_SCHEMA, SUBSETS, Evaluation, FactSample
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
+from tilp.learning import PopularityPrior
 from tilp.parallel import Workers, use_workers
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
@@ -57,10 +58,6 @@ def evaluate(
         workers: Workers in place of threads.
         progress: Called with the share of queries that is done.
         note: Text saved with the evaluation, such as where the scores came from.
-
-    Raises:
-        TilpError: The split or the sample is empty, or scores are not of these queries and
-            entities.
 
     >>> from tilp import datasets
     >>> from tilp.evaluation import popularity
@@ -190,16 +187,12 @@ def popularity(graph: TemporalGraph) -> ScoreFunction:
     >>> evaluation.evaluate(popularity(graph), graph, "valid").metrics().mrr > 0
     True
     """
-    facts = _train_facts(graph)
-    key = facts.directed_relation.astype(np.int64)
-    order = np.lexsort((facts.answer, key))
-    first = _changes(key[order], facts.answer[order])
-    key, candidate = key[order][first], facts.answer[order][first]
-    count = np.diff(np.append(first, len(order))).astype(np.float64)
+    prior = PopularityPrior.from_graph(graph)
 
     def score(queries: QueryTable) -> Scores:
-        offsets, rows = _rows_of(key, queries.directed_relation.astype(np.int64))
-        return Scores(offsets, candidate[rows], count[rows])
+        relation = queries.directed_relation
+        offsets, rows = ranges_to_indices(prior.offsets[relation], prior.offsets[relation + 1])
+        return Scores(offsets, prior.entity[rows], prior.count[rows].astype(np.float64))
 
     return score
 
@@ -220,36 +213,23 @@ def recurrence(graph: TemporalGraph) -> ScoreFunction:
     True
     """
     n_directed = 2 * len(graph.relations)
-    facts = _train_facts(graph)
+    facts = QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
     key = facts.subject.astype(np.int64) * n_directed + facts.directed_relation
     order = np.lexsort((facts.answer, key))
     key, facts = key[order], facts[order]
 
     def score(queries: QueryTable) -> Scores:
         wanted = queries.subject.astype(np.int64) * n_directed + queries.directed_relation
-        offsets, rows = _rows_of(key, wanted)
+        ends = (np.searchsorted(key, wanted, side) for side in ("left", "right"))
+        offsets, rows = ranges_to_indices(*ends)
         query = np.repeat(np.arange(len(queries)), np.diff(offsets))
         times = facts.start[rows], facts.end[rows]
         gap = gap_lengths(*times, queries.start[query], queries.end[query])
         candidate = facts.answer[rows]
-        first = _changes(query, candidate)
+        changes = (np.diff(query, prepend=-1) != 0) | (np.diff(candidate, prepend=-1) != 0)
+        first = np.flatnonzero(changes)
         offsets = np.searchsorted(query[first], np.arange(len(queries) + 1))
         sums = np.add.reduceat(1.0 / (1.0 + gap), first) if len(first) else gap
         return Scores(offsets, candidate[first], sums)
 
     return score
-
-
-def _train_facts(graph: TemporalGraph) -> QueryTable:
-    return QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
-
-
-def _changes(first: Ints, second: Ids) -> Ints:
-    """Return the indices at which either column changes."""
-    changes = np.diff(first, prepend=-1) != 0
-    return np.flatnonzero(changes | (np.diff(second, prepend=np.int32(-1)) != 0))
-
-
-def _rows_of(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Return offsets and rows of each wanted key among ascending ones."""
-    return ranges_to_indices(np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, "right"))

@@ -185,16 +185,10 @@ _CHOSEN_BY = rank_column(Protocol.ENUMERATE, Ties.AVERAGE)
 
 
 def best_variant(
-    ranker: Ranker,
-    score: Callable[[QueryTable], Sequence[Scores]],
-    memory: Floats,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> int:
-    """Return the index of the variant with the best MRR; of equal ones the first.
-
-    `memory` is the `memory_per_query` of the scorer.
-    """
+    ranker: Ranker, score: Callable[[QueryTable], Sequence[Scores]], memory: Floats,
+    workers: Workers, progress: Callable[[float], None],
+) -> int:  # fmt: skip
+    """Return the index of the variant with the best MRR; of equal ones the first."""
     order = np.argsort(ranker.queries.subject, kind="stable")
     parts = query_batches(order, memory[order], workers.block_bytes)
     ranks: list[Floats] = []

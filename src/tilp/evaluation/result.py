@@ -147,9 +147,6 @@ class Evaluation:
             protocol: Protocol; that of `headline` by default.
             ties: `average` (or `realistic`), `best` (`optimistic`) or `worst` (`pessimistic`);
                 `average` by default, if the protocol has it.
-
-        Raises:
-            TilpError: There are no such ranks.
         """
         name = str(self.headline[0] if protocol is None else protocol)
         if name not in self.protocols:
@@ -210,11 +207,7 @@ class Evaluation:
         return {name: Bounds(*map(float, values)) for name, *values in rows}
 
     def save(self, folder: Path | str) -> Path:
-        """Write a folder: `evaluation.json` for people, `ranks.parquet` beside it.
-
-        Raises:
-            TilpError: The folder is not empty.
-        """
+        """Write a folder: `evaluation.json` for people, `ranks.parquet` beside it."""
         with new_folder(Path(folder)) as place:
             self.ranks.write_parquet(place / _RANKS)
             content = {"ranks_sha256": file_digest(place / _RANKS), **self.to_json()}
@@ -293,11 +286,7 @@ save_evaluation = Evaluation.save
 
 
 def load_evaluation(folder: Path | str) -> Evaluation:
-    """Read an evaluation that `save_evaluation` wrote.
-
-    Raises:
-        TilpError: The folder holds no evaluation, or a damaged one.
-    """
+    """Read an evaluation that `save_evaluation` wrote."""
     folder = Path(folder)
     if not (folder / _NOTE).exists():
         raise TilpError(f"{folder}: no saved evaluation; it is a folder with {_NOTE} and {_RANKS}")
@@ -402,9 +391,6 @@ def compare(
             possible flips than that, all are counted and p-values are exact.
         seed: Seed of samples and flips.
         level: Confidence level of intervals, 0.95 by default.
-
-    Raises:
-        TilpError: The evaluations are of different queries, or have no such ranks.
 
     >>> from tilp import datasets
     >>> from tilp.evaluation import evaluate, popularity, recurrence

@@ -40,9 +40,6 @@ def read_scores(
         graph: The facts that were queried.
         split: Their split, `test` by default.
         default: Score of candidates that the file does not list; below all by default.
-
-    Raises:
-        DataError: A row cannot be read; names file, row and remedy.
     """
     path = Path(path)
     table = _read_table(path)

@@ -13,14 +13,8 @@ from tilp.explanation.types import (
 )
 
 __all__ = [
-    "AblationEffect",
-    "Explainer",
-    "Explanation",
-    "Grounding",
-    "Member",
-    "Reason",
-    "Standing",
+    "AblationEffect", "Explainer", "Explanation", "Grounding", "Member", "Reason", "Standing",
     "WalkedFact",
-]
+]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

@@ -39,14 +39,7 @@ Amounts = tuple[float, float]
 
 
 class Explainer:
-    """Explains the scores of a scorer.
-
-    Args:
-        scorer: The scorer.
-        rules: Rules with their counts, which include those of the scorer.
-        graph: The evidence of the scorer.
-        phrasings: How relations are worded.
-    """
+    """Explains the scores of a scorer with a graph as evidence, by rules with their counts."""
 
     def __init__(
         self, scorer: Scorer, rules: RuleSet, graph: TemporalGraph, phrasings: Phrasings
@@ -80,10 +73,7 @@ class Explainer:
         max_reasons: int | None = 20,
         ablation: bool = True,
     ) -> list[Explanation]:
-        """Explain candidates of a query (None: the best); for the arguments see `TILP.explain`.
-
-        Each is explained as if it were the only one.
-        """
+        """Explain each of some candidates (None: the best); the arguments are of `TILP.explain`."""
         (query,) = read_queries([query])
         removed = sorted(set(without))
         asked = self._scorer.rule_scorer.resolve_dates(query_table(self._graph, [query]))
@@ -163,7 +153,7 @@ class Explainer:
         parts = sorted(parts, key=lambda part: -sign * part.score)
         paths: dict[FactPath, None] = {}
         with_facts = [part for part in parts if part.find_facts is not None]
-        for part in with_facts[:_SOURCES] if n > 0 else ():
+        for part in with_facts[: max(_SOURCES, n - 1)] if n > 0 else ():
             if part.find_facts and len(paths) < n:
                 found = list(filter(self._has_no_circle, part.find_facts(n)))
                 found = found or list(filter(self._has_no_circle, part.find_facts(_MANY)))

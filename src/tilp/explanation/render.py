@@ -136,7 +136,11 @@ def explanation_text(
         lines += [prefix + amounts(explanation, reason), indent + reason.text]
         lines += [indent + note for note in reason_notes(reason, formal=formal)]
     lines += rest_lines(explanation, rest, same)
-    if explanation.ablation is not None:
+    effect = explanation.ablation
+    listed = {
+        step.fact_id for reason in shown for one in reason.groundings[:1] for step in one.steps
+    }
+    if effect is not None and listed.issuperset(fact.fact_id for fact in effect.facts):
         lines += ["", ablation_text(explanation)]
     return "\n".join(lines)
 
@@ -200,12 +204,13 @@ def rest_lines(
     """Yield a line for all reasons that are not shown, and one for those without a difference."""
     if rest:
         score, margin = (sum(getattr(one, name) for one in rest) for name in ("score", "margin"))
-        against = f", {margin:+.2f} against {explanation.rival}" if explanation.rival else ""
-        yield f"{_counted(len(rest), 'further reason')}: {score:+.2f}{against}"
+        side = f"{abs(margin):.2f} {'more' if margin > 0 else 'less'}"
+        against = f", {side} than for {explanation.rival}" if explanation.rival else ""
+        yield f"{_counted(len(rest), 'further reason')}, together {score:+.2f}{against}"
     if same:
         score = sum(reason.score for reason in same)
         which = _counted(len(same), "reason")
-        yield f"{which} with the same weight for {explanation.rival}: {score:+.2f}"
+        yield f"{which} with nearly the same weight for {explanation.rival}: {score:+.2f}"
 
 
 def ablation_text(explanation: Explanation) -> str:
@@ -217,7 +222,9 @@ def ablation_text(explanation: Explanation) -> str:
     listed = ", ".join(ids[:-1]) + " and " * (len(ids) > 1) + ids[-1]
     change = "falls" if effect.drop >= 0 else "rises"
     drop, left = abs(effect.drop), effect.score_without
-    return f"Without {listed} the score {change} by {drop:.2f} to {left:.2f}."
+    replaced = effect.drop < 0.5 * effect.share * explanation.score  # of what the reason adds
+    others = ": other facts say much the same" if replaced else ""
+    return f"Without {listed} the score {change} by {drop:.2f} to {left:.2f}{others}."
 
 
 def _standing(standing: Standing, explanation: Explanation) -> str:
@@ -246,7 +253,7 @@ def explanation_html(explanation: Explanation) -> Iterator[Markup]:
         yield _html_reason(explanation, reason, (low, high), opened=not index)
     for title, reasons in (
         ("further reason", rest),
-        (f"reason with the same weight for {explanation.rival}", same),
+        (f"reason with nearly the same weight for {explanation.rival}", same),
     ):
         if reasons:
             score = sum(reason.score for reason in reasons)

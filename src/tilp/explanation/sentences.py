@@ -1,17 +1,19 @@
 """Sentences with names and dates: what a reason says, from its facts and its rule."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilp.explanation.types import Grounding, Member, WalkedFact
+from tilp.features.paper.scorer import percent
 from tilp.graph import INVERSE_MARK
 from tilp.rules import MinedRule, Phrasings
 from tilp.scoring.scorer import Evidence, ReasonKind
-from tilp.time import Interval, relation_words
+from tilp.time import Interval, format_time, known_ends, relation_words
 from tilp.types import Unit
 
+_MANY = 20  # cases of a rule: from here on their share is printed too
 _GAVE = 0.8  # of the walks in such cases that lead to the answer: below, others are named too
 
 
@@ -85,6 +87,11 @@ class Sentences:
             return text
         return f"{text} The shortest path: {self.path(groundings[0].steps)}."
 
+    def _asked(self, lies: str) -> str:
+        """Return the query's date that a fact lies before or after."""
+        start, end = known_ends(*np.array([[self.interval.start], [self.interval.end]]))
+        return format_time(int((start if lies.endswith("before") else end)[0]), self.unit)
+
     def path(self, steps: Sequence[WalkedFact], related: Collection[int] = ()) -> str:
         """Return the facts of a walk in words; the time of the related ones is compared."""
         clauses: list[str] = []
@@ -95,18 +102,19 @@ class Sentences:
                 fact.relation, fact.subject, fact.object, inverse=step.inverse
             )
             begins = clause.startswith(f"{fact.subject} ")
-            if begins and fact.subject == spoken_of:
+            if begins and before and (fact.subject, fact.relation) == (spoken_of, before.relation):
                 clause = clause.removeprefix(f"{fact.subject} ")
             elif before is not None and (fact.relation, fact.object) == (
                 before.relation, before.object,
             ):  # fmt: skip
                 clause += " too"
             spoken_of = fact.subject if begins else ""
-            when = fact.interval.words(fact.unit) or "at an unknown time"
+            dated, is_last = fact.interval.words(fact.unit), index == len(steps) - 1
             lies = relation_words(fact.interval, self.interval, self.unit)
-            lies = f", {lies}" if index in related and lies else ""
-            is_last = index == len(steps) - 1
-            clauses.append(f"{clause} {when}{lies}" if is_last else f"{clause} ({when}{lies})")
+            if is_last and before and lies.endswith((" before", " after")):
+                lies += f" {self._asked(lies)}"  # not before or after the fact that comes first
+            when = (dated or "no date") + (f", {lies}" if index in related and lies else "")
+            clauses.append(f"{clause} {when}" if is_last and dated else f"{clause} ({when})")
         return ", and ".join(filter(None, [", ".join(clauses[:-1]), clauses[-1]]))
 
 
@@ -122,8 +130,9 @@ def _cases(rule: MinedRule) -> str:
     if not rule.body_support:
         return ""
     about = "about " if rule.sampled else ""
-    cases = f" In {about}{rule.support:,} of {rule.body_support:,} such cases"
     reached = rule.support / rule.body_support
+    share = f" ({percent(reached)})" if rule.body_support >= _MANY else ""
+    cases = f" In {about}{rule.support:,} of {rule.body_support:,} such cases{share}"
     if rule.confidence >= _GAVE * reached or not rule.confidence:
         return f"{cases} this gave the answer."
     others = max(round(reached / rule.confidence) - 1, 1)

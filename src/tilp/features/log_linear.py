@@ -93,10 +93,7 @@ class LogLinearWeights:
         )
 
     def stacked(self, terms: Floats, counts: Floats, rule_relation: Indices) -> LogLinearWeights:
-        """Return the weights with their terms multiplied by factors, and weights of counts.
-
-        `rule_relation` is the directed relation of each rule.
-        """
+        """Return the weights with their terms multiplied by factors, and weights of counts."""
         rules, evidence, *history, walks = terms.T
         n_relations = self.history_row.shape[1] // len(HISTORY_KINDS)
         scale = np.repeat(np.column_stack(history), n_relations, axis=1)

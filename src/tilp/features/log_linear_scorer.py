@@ -29,8 +29,7 @@ from tilp.features.candidate_history import (
     listed_candidates,
 )
 from tilp.features.log_linear import RANDOM_WALKS, TERMS, LogLinearWeights
-from tilp.features.random_walks import RandomWalks
-from tilp.features.walk_chains import WalkChains
+from tilp.features.random_walks import RandomWalks, WalkChains
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
 from tilp.scoring.scorer import (
@@ -60,12 +59,9 @@ class LogLinearScorer:
     """
 
     def __init__(
-        self,
-        rule_scorer: RuleScorer,
-        weights: LogLinearWeights,
-        walk_length: int,
+        self, rule_scorer: RuleScorer, weights: LogLinearWeights, walk_length: int,
         max_entities: int = _MAX_ENTITIES,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.rule_scorer = rule_scorer
         self.max_entities = max_entities
         self.weights = weights
@@ -146,12 +142,9 @@ class LogLinearScorer:
         return Scores(offsets, candidate, score, 0.0, by_rules.reached, temperature=1.0)
 
     def contributions(
-        self,
-        queries: QueryTable,
-        offsets: Indices,
-        candidate: Ids,
+        self, queries: QueryTable, offsets: Indices, candidate: Ids,
         applied: AppliedRules | None = None,
-    ) -> dict[str, Floats]:
+    ) -> dict[str, Floats]:  # fmt: skip
         """Split the scores of the given candidates into parts by name, which add up to them."""
         applied = applied or self.rule_scorer.apply_rules(queries)
         parts = self._parts(queries, offsets, candidate, applied)
@@ -187,10 +180,7 @@ class LogLinearScorer:
         self, queries: QueryTable, scores: Scores, offsets: Indices, candidate: Ids,
         applied: AppliedRules,
     ) -> Floats:  # fmt: skip
-        """Return the `TERMS` of the scores of candidates, then their `COUNT_FEATURES`, as columns.
-
-        Count features are as they are, without their weights. `scores` is what `score` returned.
-        """
+        """Return the `TERMS` of candidates' scores and their plain `COUNT_FEATURES` as columns."""
         parts = self._parts(queries, offsets, candidate, applied)
         parts["rules"] = parts["rules"] + parts.pop("prior")
         counts = self.counts.features(queries, applied.known, offsets, candidate)

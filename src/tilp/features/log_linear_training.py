@@ -13,22 +13,8 @@ from tilp._kernels.score import list_rule_evidence
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
+from tilp.features import candidate_history, log_linear
 from tilp.features.candidate_counts import COUNT_FEATURES
-from tilp.features.candidate_history import (
-    CandidateHistory,
-    distance_bounds,
-    fact_edges,
-    listed_candidates,
-)
-from tilp.features.log_linear import (
-    DEFAULT_MAX_STEPS,
-    DENSE_FEATURES,
-    TERMS,
-    LogLinearWeights,
-    RelationWeights,
-    fit_relation_weights,
-    rules_only,
-)
 from tilp.features.negative_sampling import SampledCandidates
 from tilp.features.random_walks import RandomWalks, time_scale
 from tilp.graph import QueryTable
@@ -57,7 +43,7 @@ class LogLinearSettings:
     n_best: int = 40  # candidates of each query to learn from: the best by the rules
     n_sampled: int = 40  # negative samples of each query
     seed: int = 0  # seed of all samples
-    max_steps: int = DEFAULT_MAX_STEPS  # most steps of the optimiser
+    max_steps: int = log_linear.DEFAULT_MAX_STEPS  # most steps of the optimiser
 
 
 def fold_index(fact: Ids | Indices, seed: int) -> Indices:
@@ -66,25 +52,22 @@ def fold_index(fact: Ids | Indices, seed: int) -> Indices:
 
 
 def fit_log_linear(
-    scorer: RuleScorer,
-    out_of_fold: tuple[RuleWeights, ...],
-    queries: QueryTable,
-    settings: LogLinearSettings,
-    workers: Workers,
-    *,
-    folder: Path,
+    scorer: RuleScorer, out_of_fold: tuple[RuleWeights, ...], queries: QueryTable,
+    settings: LogLinearSettings, workers: Workers, *, folder: Path,
     progress: Callable[[float], None],
-) -> tuple[LogLinearWeights, ...]:
+) -> tuple[log_linear.LogLinearWeights, ...]:  # fmt: skip
     """Learn the log-linear weights of every directed relation without each fold, then their mean.
 
     `out_of_fold` holds rule weights that were learned without each fold. Finished relations are
     saved in `folder`, where a later run continues.
     """
     graph = scorer.walker.graph
-    edges, n_directed = fact_edges(graph), 2 * len(graph.relations)
+    edges, n_directed = candidate_history.fact_edges(graph), 2 * len(graph.relations)
     learner = RelationLearner(
         tuple(scorer.with_weights(weights) for weights in out_of_fold),
-        CandidateHistory(edges, n_directed, distance_bounds(graph)),
+        candidate_history.CandidateHistory(
+            edges, n_directed, candidate_history.distance_bounds(graph)
+        ),
         RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length),
         settings,
         workers.block_bytes,
@@ -102,7 +85,7 @@ def fit_log_linear(
         (sampled[relation] for relation in unfinished),
         [_BYTES_PER_QUERY * len(sampled[relation]) for relation in unfinished],
     )
-    weights: dict[int, tuple[RelationWeights, ...]] = {}
+    weights: dict[int, tuple[log_linear.RelationWeights, ...]] = {}
 
     sizes = np.array([len(sampled[relation]) for relation in order]) + 1.0
     done = np.cumsum(sizes) / sizes.sum()
@@ -129,12 +112,12 @@ class RelationLearner:
     """Learns the weights of one directed relation."""
 
     scorers: tuple[RuleScorer, ...]  # the rules, with weights that were learned without each fold
-    history: CandidateHistory
+    history: candidate_history.CandidateHistory
     random_walks: RandomWalks
     settings: LogLinearSettings
     block_bytes: float = np.inf  # that the rules applied to a batch of queries may take
 
-    def fit(self, queries: QueryTable) -> tuple[RelationWeights, ...]:
+    def fit(self, queries: QueryTable) -> tuple[log_linear.RelationWeights, ...]:
         """Learn the weights of a relation without each fold, then their mean."""
         fold_ids = fold_index(queries.fact, self.settings.seed)
         tables, folds = [], []
@@ -146,9 +129,11 @@ class RelationLearner:
                 tables.append(self._batch_table(scorer, queries[part]))
                 folds.append(np.full(len(part), fold))
         if not tables:
-            return (rules_only(),) * (N_FOLDS + 1)
+            return (log_linear.rules_only(),) * (N_FOLDS + 1)
         table = _leave_out(_join_tables(tables), self.settings.without)
-        return fit_relation_weights(table, np.concatenate(folds), N_FOLDS, self.settings.max_steps)
+        return log_linear.fit_relation_weights(
+            table, np.concatenate(folds), N_FOLDS, self.settings.max_steps
+        )
 
     def _batch_table(self, scorer: RuleScorer, queries: QueryTable) -> LogLinearTable:
         settings, graph = self.settings, scorer.walker.graph
@@ -158,8 +143,8 @@ class RelationLearner:
         sample = SampledCandidates.sample(
             graph, queries, scores, settings.n_best, settings.n_sampled, settings.seed
         )
-        listed = listed_candidates(queries, sample.offsets, sample.candidate)
-        dense = np.zeros((len(sample.candidate), len(DENSE_FEATURES)))
+        listed = candidate_history.listed_candidates(queries, sample.offsets, sample.candidate)
+        dense = np.zeros((len(sample.candidate), len(log_linear.DENSE_FEATURES)))
         dense[:, 0] = np.log(sample.score / sample.default[sample.query])
         dense[:, 1] = self.random_walks.log_scores(listed)
         rule_evidence = list_rule_evidence(
@@ -199,8 +184,8 @@ def _join_tables(tables: list[LogLinearTable]) -> LogLinearTable:
 
 
 def _join_weights(
-    of_relations: Sequence[RelationWeights], learner: RelationLearner, n_rules: int
-) -> LogLinearWeights:
+    of_relations: Sequence[log_linear.RelationWeights], learner: RelationLearner, n_rules: int
+) -> log_linear.LogLinearWeights:
     history, n_directed = learner.history, len(of_relations)
     rule = np.zeros(n_rules)
     history_row = np.full((n_directed, history.n_groups), -1, np.int32)
@@ -214,19 +199,19 @@ def _join_weights(
             row[feature[mask]] = weights.history_weight[mask]
             history_row[relation, group] = len(rows)
             rows.append(row)
-    return LogLinearWeights(
+    return log_linear.LogLinearWeights(
         dense=np.array([weights.dense for weights in of_relations]),
         rule=rule,
         history_row=history_row,
         history=np.array(rows).reshape(-1, history.n_features),
-        terms=np.ones((n_directed, len(TERMS))),
+        terms=np.ones((n_directed, len(log_linear.TERMS))),
         counts=np.zeros((n_directed, len(COUNT_FEATURES))),
         distance_bounds=history.bounds,
         time_scale=learner.random_walks.scale,
     )
 
 
-def _to_arrays(folds: tuple[RelationWeights, ...]) -> dict[str, Any]:
+def _to_arrays(folds: tuple[log_linear.RelationWeights, ...]) -> dict[str, Any]:
     return {
         f"{name}-{fold}": array
         for fold, weights in enumerate(folds)
@@ -234,9 +219,9 @@ def _to_arrays(folds: tuple[RelationWeights, ...]) -> dict[str, Any]:
     }
 
 
-def _from_arrays(arrays: dict[str, Any]) -> tuple[RelationWeights, ...]:
-    names = [column.name for column in fields(RelationWeights)]
+def _from_arrays(arrays: dict[str, Any]) -> tuple[log_linear.RelationWeights, ...]:
+    names = [column.name for column in fields(log_linear.RelationWeights)]
     return tuple(
-        RelationWeights(*(arrays[f"{name}-{fold}"] for name in names))
+        log_linear.RelationWeights(*(arrays[f"{name}-{fold}"] for name in names))
         for fold in range(N_FOLDS + 1)
     )

@@ -28,19 +28,10 @@ class SampledCandidates:
 
     @classmethod
     def sample(
-        cls,
-        graph: TemporalGraph,
-        queries: QueryTable,
-        scores: Scores,
-        n_best: int,
-        n_sampled: int,
+        cls, graph: TemporalGraph, queries: QueryTable, scores: Scores, n_best: int, n_sampled: int,
         seed: int,
-    ) -> SampledCandidates:
-        """Take the `n_best` candidates by score of each query, and `n_sampled` of the rest.
-
-        Samples depend on the query alone. Other answers that hold at an instant drawn from the
-        query's interval are excluded.
-        """
+    ) -> SampledCandidates:  # fmt: skip
+        """Take the best candidates of each query, and samples of the rest, the same every time."""
         known = known_answers(graph, queries, instant_seed=seed)
         excluded = known.mark == Mark.EXCLUDED
         uniform = keyed_uniform(seed, queries.fact, queries.directed_relation, queries.subject)

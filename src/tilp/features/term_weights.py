@@ -74,25 +74,11 @@ _EMPTY = TermTable(
 
 
 def stack_terms(
-    scorer: LogLinearScorer,
-    folds: Sequence[tuple[RuleWeights, LogLinearWeights]],
-    facts: Indices,
-    valid: QueryTable | None,
-    settings: LogLinearSettings,
-    workers: Workers,
+    scorer: LogLinearScorer, folds: Sequence[tuple[RuleWeights, LogLinearWeights]], facts: Indices,
+    valid: QueryTable | None, settings: LogLinearSettings, workers: Workers,
     progress: Callable[[float], None],
-) -> LogLinearWeights:
-    """Return the weights of a scorer with the factors of its terms.
-
-    Args:
-        scorer: Has the mean of the weights of all folds.
-        folds: Weights of rules and features, learned without each fold of the queries.
-        facts: Training facts. Some of them are removed, fold by fold.
-        valid: Queries of the valid split, which adjust the factors; None without one.
-        settings: Parts to leave out, and the seed of all samples and of the folds.
-        workers: Where queries are scored.
-        progress: Called with the share of the work that is done.
-    """
+) -> LogLinearWeights:  # fmt: skip
+    """Return the weights of a scorer, a mean of folds, with factors of terms learned on facts."""
     rules, seed = scorer.rule_scorer, settings.seed
     graph, fold_ids = rules.walker.graph, fold_index(facts, seed)
     n_parts = len(folds) + (valid is not None)
@@ -141,12 +127,9 @@ def _facts_to_remove(graph: TemporalGraph, facts: Indices, seed: int) -> Indices
 
 
 def make_term_table(
-    scorer: LogLinearScorer,
-    queries: QueryTable,
-    seed: int,
-    workers: Workers,
+    scorer: LogLinearScorer, queries: QueryTable, seed: int, workers: Workers,
     progress: Callable[[float], None],
-) -> TermTable:
+) -> TermTable:  # fmt: skip
     """Score queries, and list the terms of the best candidates of each."""
     order = np.lexsort((queries.subject, queries.directed_relation))  # which share walks
     memory = scorer.memory_per_query(queries)[order]

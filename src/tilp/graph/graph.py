@@ -321,9 +321,6 @@ class TemporalGraph:
 
         Args:
             facts: rows of the facts to remove.
-
-        Raises:
-            TilpError: there is no such fact.
         """
         new_rows = self.rows_after_removal(facts)
         mask = new_rows >= 0
@@ -362,10 +359,7 @@ class TemporalGraph:
 def graph_fingerprint(
     graph: TemporalGraph, column: Callable[[str], Any], block_size: int = 200_000
 ) -> str:
-    """Return the SHA-256 digest of a graph, whose fact columns `column` gives by name.
-
-    A column is an array, or something that reads slices of one.
-    """
+    """Return the SHA-256 digest of a graph; `column` returns its fact columns, or their readers."""
     digest = hashlib.sha256(f"{graph.unit.value} {graph.bounds}".encode())
 
     def update(values: Any) -> None:

@@ -154,9 +154,6 @@ def merge_facts(
         new: the new facts; their names are matched by id, then by key.
         dates: whether a fact that knows more of the dates of another replaces it.
         labels: how to treat a name that is no id and no key, but the label of a known one.
-
-    Raises:
-        TilpError: another unit of time, or names that could stand for two things.
     """
     if new.unit is not graph.unit:
         raise TilpError(

@@ -43,11 +43,9 @@ class QueryTable(ColumnTable):
 
     @classmethod
     def of_facts(cls, graph: TemporalGraph, rows: Ints, *, walked: bool) -> QueryTable:
-        """Return facts as queries in both directions: all (s, r, ?, I), then all (o, r⁻¹, ?, I).
-
-        If walks see these facts, each query must leave its own out.
-        """
+        """Return facts as queries both ways: all (s, r, ?, I), then all (o, r⁻¹, ?, I)."""
         subject, relation, object_ = graph.subject[rows], graph.relation[rows], graph.object[rows]
+        # If walks see these facts, each query leaves its own out.
         fact = np.where(walked, rows, -1).astype(np.int32)
         return cls.from_columns(
             subject=np.concatenate([subject, object_]),
@@ -116,6 +114,11 @@ class KnownFacts(Sequence[KnownFact]):
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [KnownFact.of(self.graph, row) for row in self.rows[index].tolist()]
@@ -130,10 +133,7 @@ def known_lines(facts: Sequence[KnownFact], most: int) -> list[str]:
 
 
 def known_facts(graph: TemporalGraph, queries: QueryTable, query: int) -> tuple[Ids, Ids]:
-    """Return rows and answers of the training facts that answer one of the queries at its time.
-
-    These are the facts that make a candidate known, by start and then by row.
-    """
+    """Return rows and answers of training facts that make candidates known, by start and row."""
     index = graph.index("train")
     edges = index.edges(int(queries.subject[query]), int(queries.directed_relation[query]))
     rows = index.fact[edges]

@@ -116,9 +116,6 @@ class Vocabulary:
         Args:
             name: the name.
             near: whether the error about an unknown name lists similar ones; True by default.
-
-        Raises:
-            UnknownNameError: no such name, or a label of several.
         """
         for indices in self._indices(str(name)):
             if len(indices) == 1:
@@ -135,11 +132,7 @@ class Vocabulary:
         raise UnknownNameError(f"no {self.kind} is named {name!r}{hint}", similar)
 
     def find_directed(self, name: str) -> int:
-        """Return the index of a relation given as for `find`, or of `name⁻¹` or `name^-1`.
-
-        Raises:
-            UnknownNameError: as `find`.
-        """
+        """Return the index of a relation given as for `find`, or of `name⁻¹` or `name^-1`."""
         plain = str(name).removesuffix(INVERSE_MARK).removesuffix("^-1")
         return self.find(plain) + (len(self) if plain != name else 0)
 

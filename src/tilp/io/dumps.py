@@ -154,15 +154,9 @@ class Importer:
     """
 
     def __init__(
-        self,
-        file: str,
-        out: Path,
-        language: str,
-        properties: Collection[str] | None,
-        undated: bool,
-        on_error: OnError,
-        max_problems: int = MAX_PROBLEMS,
-    ) -> None:
+        self, file: str, out: Path, language: str, properties: Collection[str] | None,
+        undated: bool, on_error: OnError, max_problems: int = MAX_PROBLEMS,
+    ) -> None:  # fmt: skip
         if on_error not in ("skip", "raise"):
             raise TilpError(f"on_error is {on_error!r}: choose 'skip' or 'raise'")
         if properties is not None and not properties:
@@ -402,11 +396,6 @@ def import_dump(
         on_error: `"skip"` (default) leaves malformed places out and counts them, `"raise"` stops
             at the first. Bad syntax in Turtle always raises: what follows it cannot be read.
         progress: called with the number of (compressed) bytes read so far.
-
-    Raises:
-        DataError: something is malformed, and `on_error` is `"raise"` or the format Turtle.
-        TilpError: the source cannot be read, its format is not known, RDF needs pyoxigraph, or the
-            folder cannot be written.
     """
     opened = Source(source, progress)
     if format is None:

@@ -5,8 +5,6 @@ properties, their date qualifiers and the time values stay in memory until the e
 labels do not. Other Wikibase sites name their nodes alike and are read as well.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

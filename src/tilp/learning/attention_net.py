@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import Floats, Ids, Indices, Mask
+from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.errors import TilpError
 from tilp.walks import RuleEncoding
 
@@ -105,39 +105,37 @@ class AttentionNet:
 
     def log_attention(self, parameters: Parameters) -> jax.Array:
         """Return all attention vectors, as logarithms, in one vector that ends with a zero."""
-        vector: jax.Array = _log_attention(parameters, self._layout())
+        vector: jax.Array = _log_attention(parameters, tuple(self._widths()))
         return vector
 
     def part_indices(self, rows: Indices) -> Ids:
-        """Return the indices of the parts of each rule in the attention vectors.
-
-        Rules are rows of the encoding. A rule without a part has the last index there.
-        """
-        layout, encoding = self._layout(), self.encoding
-        form_of_rule, length, relation = rows[:, 0], rows[:, 1], rows[:, 2]
-        columns = [
-            layout.indices(("length",), relation, length - 1),
-            layout.indices(("form",), relation, form_of_rule),
-        ]
-        for size in range(1, encoding.max_length + 1):
-            of_size = length == size
-            symbols = encoding.symbols_of(rows, size)
-            for step in range(size):
-                key: tuple[Any, ...] = ("predicate", size, step)
-                columns.append(layout.indices(key, relation, symbols[step], of_size))
-            for index, form in enumerate(encoding.forms):
-                mask = of_size & (form_of_rule == index)
-                codes = form.relation_codes(size, rows[:, 4], rows[:, 5])
-                for (first, second), code in codes.items():
-                    key = ("with_query", index, size, first - 1)
-                    if second != size + 1:
-                        key = ("between", index, size, first - 1, second - 1)
-                    columns.append(layout.indices(key, relation, code, mask))
+        """Return indices of each rule's parts in the attention vectors; the last for no part."""
+        form_of_rule, length, relation, _, digits, code = rows.T
+        widths, n_directed = self._widths(), 2 * len(self.encoding.relations)
+        begin, end = 0, n_directed * sum(widths.values())
+        columns = []
+        for key, width in widths.items():
+            mask = np.ones(len(rows), np.bool_)
+            match key:
+                case ("length",):
+                    value = length - 1
+                case ("form",):
+                    value = form_of_rule
+                case ("predicate", size, step):
+                    value, mask = self.encoding.symbols_of(rows, size)[step], length == size
+                case (_, form, size, first, second):
+                    codes = self.encoding.forms[form].relation_codes(size, digits, code)
+                    value = codes[first + 1, second + 1]
+                    mask = (length == size) & (form_of_rule == form)
+            index = np.where(mask, begin + relation * width + value, end)
+            columns.append(index.astype(np.int32))
+            begin += n_directed * width
         table = np.sort(np.stack(columns, axis=1), axis=1)
-        used = (table < layout.size).any(axis=0)
+        used = (table < end).any(axis=0)
         return table[:, used]
 
-    def _layout(self) -> _Layout:
+    def _widths(self) -> dict[tuple[Any, ...], int]:
+        """Return the attention vectors in order: each has its width for every directed relation."""
         encoding = self.encoding
         widths: dict[tuple[Any, ...], int] = {
             ("length",): encoding.max_length,
@@ -148,34 +146,10 @@ class AttentionNet:
                 widths["predicate", size, step] = encoding.symbols.count
             for index, form in enumerate(encoding.forms):
                 for first, _ in form.query_pairs(size):
-                    widths["with_query", index, size, first - 1] = len(form.query_relations)
+                    widths["with_query", index, size, first - 1, size] = len(form.query_relations)
                 for first, second in form.body_pairs(size):
                     widths["between", index, size, first - 1, second - 1] = len(form.body_relations)
-        return _Layout(tuple(widths), tuple(widths.values()), 2 * len(encoding.relations))
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """The attention vectors in order: each is a block of directed relations times its width."""
-
-    keys: tuple[tuple[Any, ...], ...]
-    widths: tuple[int, ...]
-    n_directed: int
-
-    @property
-    def size(self) -> int:
-        return self.n_directed * sum(self.widths)
-
-    def indices(
-        self, key: tuple[Any, ...], relation: Indices, value: Indices, mask: Mask | None = None
-    ) -> Ids:
-        """Return the index of each rule's value in an attention vector, the end if masked out."""
-        block = self.keys.index(key)
-        first = self.n_directed * sum(self.widths[:block])
-        index = first + relation * self.widths[block] + value
-        if mask is not None:
-            index = np.where(mask, index, self.size)
-        return index.astype(np.int32)
+        return widths
 
 
 def flatten_parameters(parameters: Parameters) -> dict[str, NDArray[Any]]:
@@ -193,10 +167,10 @@ def _log_softmax(linear: Parameters, state: jax.Array) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=(1,))
-def _log_attention(parameters: Parameters, layout: _Layout) -> jax.Array:
+def _log_attention(parameters: Parameters, keys: tuple[tuple[Any, ...], ...]) -> jax.Array:
     states: dict[int, list[jax.Array]] = {}
     rows = []
-    for key in layout.keys:
+    for key in keys:
         match key:
             case ("length" | "form" as name,):
                 rows.append(_log_softmax(parameters[name], parameters["embedding"][0]))
@@ -204,7 +178,7 @@ def _log_attention(parameters: Parameters, layout: _Layout) -> jax.Array:
                 if size not in states:
                     states[size] = _states(parameters, size)
                 rows.append(_log_softmax(parameters["predicate"], states[size][step]))
-            case ("with_query", form, size, step):
+            case ("with_query", form, size, step, _):
                 rows.append(_log_softmax(parameters["with_query"][form], states[size][step]))
             case ("between", form, size, first, second):
                 both = jnp.concatenate([states[size][first], states[size][second]], axis=1)

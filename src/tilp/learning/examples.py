@@ -81,19 +81,10 @@ def training_queries(graph: TemporalGraph, facts: Indices) -> QueryTable:
 
 
 def make_training_examples(
-    walker: Walker,
-    queries: QueryTable,
-    rules: CompiledRules,
-    workers: Workers,
-    *,
-    seed: int = 0,
-    chunk_steps: float = CHUNK_STEPS,
-    progress: Callable[[float], None] | None = None,
-) -> TrainingExamples:
-    """Apply rules to queries with answers, and count where their walks end.
-
-    `seed` draws the instant at which other known answers are excluded.
-    """
+    walker: Walker, queries: QueryTable, rules: CompiledRules, workers: Workers, *, seed: int = 0,
+    chunk_steps: float = CHUNK_STEPS, progress: Callable[[float], None] | None = None,
+) -> TrainingExamples:  # fmt: skip
+    """Apply rules to queries with answers, and count ends; `seed` draws instants to exclude."""
     chunks = chunks_by(walker, queries, queries.subject, chunk_steps=chunk_steps)
     parts = [np.empty((0, 3 + Mark.EXCLUDED + 1), np.int32)]
     kinds = [np.empty(0, np.int8)]

@@ -43,12 +43,9 @@ class Objective:
     """The mean negative log-likelihood of the answers of queries."""
 
     def __init__(
-        self,
-        examples: TrainingExamples,
-        prior: PopularityPrior,
-        n_rules: int,
+        self, examples: TrainingExamples, prior: PopularityPrior, n_rules: int,
         walks_power: float = 0.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         n_directed = prior.n_directed
         self._shapes = (n_rules,), (n_directed,), (n_directed, len(KNOWN_KINDS))
         walks = examples.at_others + examples.at_answer + examples.at_known.sum(axis=1)
@@ -140,95 +137,66 @@ class TrainedWeights:
     net: Parameters | None = None  # parameters of the attention net; None for free weights
 
 
-class _Parameters:
-    """The parameters of training, their meaning as weights, and their regularisation."""
+def train_rule_weights(
+    encoding: RuleEncoding, rows: Indices, confidence: Floats, training: Objective,
+    held_out: Objective, settings: TrainingSettings, workers: Workers, *,
+    checkpoint: Path | None = None, progress: Callable[[float], None] | None = None,
+) -> TrainedWeights:  # fmt: skip
+    """Learn weights of rules and prior, and factors of known candidates; keep the best step."""
+    n_directed, n_queries = 2 * len(encoding.relations), max(training.n_queries, 1)
+    initial: dict[str, Any] = {
+        "prior": np.full(n_directed, INITIAL_LOG_PRIOR),
+        "factor": np.zeros((n_directed, len(KNOWN_KINDS))),
+    }
+    regularised = {"prior": _PRIOR_L2, "factor": _FACTOR_L2}
+    rates = dict.fromkeys(("prior", "factor", "free"), settings.learning_rate)
+    if settings.weights is Weights.FREE:
+        initial["free"], regularised["free"] = np.log(confidence), settings.l2
+    else:
+        from tilp.learning.attention_net import AttentionNet  # imports JAX
 
-    def __init__(
-        self,
-        encoding: RuleEncoding,
-        rows: Indices,
-        confidence: Floats,
-        settings: TrainingSettings,
-        n_queries: int,
-    ) -> None:
-        n_directed = 2 * len(encoding.relations)
-        self._known_factors = settings.known_factors
-        self._n_queries = max(n_queries, 1)
-        self.initial: dict[str, Any] = {
-            "prior": np.full(n_directed, INITIAL_LOG_PRIOR),
-            "factor": np.zeros((n_directed, len(KNOWN_KINDS))),
-        }
-        self._l2 = {"prior": _PRIOR_L2, "factor": _FACTOR_L2}
-        if settings.weights is Weights.FREE:
-            self.initial["free"] = np.log(confidence)
-            self._l2["free"] = settings.l2
-        else:
-            from tilp.learning.attention_net import AttentionNet  # imports JAX
+        net = AttentionNet(encoding, settings.dimension)
+        indices = net.part_indices(rows)
+        initial["net"] = net.initial_parameters(settings.seed)
+        rates["net"] = settings.net_learning_rate
 
-            self._net = AttentionNet(encoding, settings.dimension)
-            self._indices = self._net.part_indices(rows)
-            self.initial["net"] = self._net.initial_parameters(settings.seed)
-
-    def log_weights(self, values: dict[str, Any]) -> LogWeights:
-        """Return the weights that the parameters stand for."""
-        rule = values.get("free")
-        if rule is None:
-            rule = self._net.log_scores(values["net"], self._indices)
+    def log_weights(values: dict[str, Any]) -> LogWeights:
+        """Return the weights that parameters stand for."""
+        rule = values["free"] if "free" in values else net.log_scores(values["net"], indices)
         logs = rule, values["prior"], values["factor"]
         return LogWeights(*(np.asarray(log, np.float64) for log in logs))
 
-    def gradient(
-        self, values: dict[str, Any], objective: Objective, workers: Workers
-    ) -> tuple[float, dict[str, Any]]:
+    def regularised_loss(values: dict[str, Any]) -> tuple[float, dict[str, Any]]:
         """Return the regularised loss, and its gradient for the parameters."""
-        loss, slopes = objective(self.log_weights(values), workers)
-        gradient: dict[str, Any] = {"prior": slopes.prior, "factor": slopes.factor}
-        if "free" in values:
-            gradient["free"] = slopes.rule
-        for name, l2 in self._l2.items():
-            distance = np.asarray(values[name], np.float64) - self.initial[name]
-            loss += 0.5 * l2 * float((distance * distance).sum()) / self._n_queries
-            gradient[name] = gradient[name] + l2 * distance / self._n_queries
-        if not self._known_factors:
+        loss, slopes = training(log_weights(values), workers)
+        gradient: dict[str, Any] = {
+            "prior": slopes.prior,
+            "factor": slopes.factor,
+            "free": slopes.rule,
+        }
+        for name, l2 in regularised.items():
+            distance = np.asarray(values[name], np.float64) - initial[name]
+            loss += 0.5 * l2 * float((distance * distance).sum()) / n_queries
+            gradient[name] = gradient[name] + l2 * distance / n_queries
+        if not settings.known_factors:
             gradient["factor"] = np.zeros_like(slopes.factor)
         if "net" in values:
-            gradient["net"] = self._net.gradient(values["net"], self._indices, slopes.rule)
-        return loss, gradient
-
-
-def train_rule_weights(
-    encoding: RuleEncoding,
-    rows: Indices,
-    confidence: Floats,
-    training: Objective,
-    held_out: Objective,
-    settings: TrainingSettings,
-    workers: Workers,
-    *,
-    checkpoint: Path | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> TrainedWeights:
-    """Learn the weights of rules and of the prior, and the factors of known candidates.
-
-    The result is the step with the least loss on held-out queries.
-    """
-    parameters = _Parameters(encoding, rows, confidence, settings, training.n_queries)
-    rates = dict.fromkeys(("prior", "factor", "free"), settings.learning_rate)
-    rates["net"] = settings.net_learning_rate
+            gradient["net"] = net.gradient(values["net"], indices, slopes.rule)
+        return loss, {name: gradient[name] for name in values}
 
     def held_out_loss(values: dict[str, Any]) -> float:
         # Where no rule reaches any held-out query, training queries decide.
         judge = held_out if held_out.n_queries else training
-        return judge(parameters.log_weights(values), workers)[0]
+        return judge(log_weights(values), workers)[0]
 
     state = run_training(
-        parameters.initial,
+        initial,
         Adam(rates, settings.steps, _DECAY, _EPSILON),
-        lambda values: parameters.gradient(values, training, workers),
+        regularised_loss,
         held_out_loss,
         steps=settings.steps,
         patience=settings.patience,
         checkpoint=checkpoint,
         progress=progress,
     )
-    return TrainedWeights(parameters.log_weights(state.best), state.curve, state.best.get("net"))
+    return TrainedWeights(log_weights(state.best), state.curve, state.best.get("net"))

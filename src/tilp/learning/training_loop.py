@@ -125,16 +125,10 @@ class TrainingState:
 
 
 def mean_loss(
-    part_loss: Callable[[slice, list[Floats]], float],
-    parts: list[slice],
-    shapes: Iterable[tuple[int, ...]],
-    n_queries: int,
-    workers: Workers,
-) -> tuple[float, list[Floats]]:
-    """Return the mean loss of queries and its gradient, in arrays of the given shapes.
-
-    `part_loss` returns the sum of the losses of some queries, and adds its gradient to arrays.
-    """
+    part_loss: Callable[[slice, list[Floats]], float], parts: list[slice],
+    shapes: Iterable[tuple[int, ...]], n_queries: int, workers: Workers,
+) -> tuple[float, list[Floats]]:  # fmt: skip
+    """Return the mean loss and its gradient; `part_loss` adds a part's gradient to arrays."""
     gradient = [np.zeros(shape) for shape in shapes]
 
     def run(part: slice) -> tuple[float, list[Floats]]:
@@ -151,16 +145,11 @@ def mean_loss(
 
 
 def run_training(
-    values: dict[str, Any],
-    optimiser: Adam,
+    values: dict[str, Any], optimiser: Adam,
     gradient: Callable[[dict[str, Any]], tuple[float, dict[str, Any]]],
-    held_out_loss: Callable[[dict[str, Any]], float],
-    *,
-    steps: int,
-    patience: int,
-    checkpoint: Path | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> TrainingState:
+    held_out_loss: Callable[[dict[str, Any]], float], *, steps: int, patience: int,
+    checkpoint: Path | None = None, progress: Callable[[float], None] | None = None,
+) -> TrainingState:  # fmt: skip
     """Take gradient steps until held-out queries gain nothing for `patience` steps.
 
     `gradient` returns loss and gradient for parameters. Training continues from the file

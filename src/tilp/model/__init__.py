@@ -19,9 +19,6 @@ def load(folder: Path | str) -> TILP:
     Args:
         folder: Of the model.
 
-    Raises:
-        TilpError: The folder holds no model, a damaged one, or one of another version.
-
     >>> import tempfile, tilp
     >>> model = tilp.TILP(1, features="none").fit(tilp.datasets.world(0, 1000).graph)
     >>> with tempfile.TemporaryDirectory() as folder:

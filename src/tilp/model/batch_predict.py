@@ -132,10 +132,7 @@ class Part:
 def invalid_queries(
     queries: QuerySlice, valid_rows: Ints, graph: TemporalGraph, *, max_near_names: int = 100
 ) -> pl.DataFrame:
-    """Return the invalid queries of a slice, with the reasons.
-
-    The first `max_near_names` reasons name similar names, which takes milliseconds each.
-    """
+    """Return the invalid queries of a slice, with the reasons; the first name similar names."""
     columns = queries.columns
     rows = np.setdiff1d(np.arange(len(columns)), valid_rows)
     reasons = [
@@ -153,14 +150,9 @@ def invalid_queries(
 
 
 def predict_to(
-    folder: Path,
-    source: QuerySource,
-    predictor: BatchPredictor,
-    settings: BatchSettings,
-    decided_by: Mapping[str, str],
-    workers: Workers,
-    progress: Progress | None = None,
-) -> BatchResult:
+    folder: Path, source: QuerySource, predictor: BatchPredictor, settings: BatchSettings,
+    decided_by: Mapping[str, str], workers: Workers, progress: Progress | None = None,
+) -> BatchResult:  # fmt: skip
     """Write the predictions of all queries to a folder, as Parquet parts.
 
     If the folder holds parts of the same queries, model and settings, the missing ones are added.
@@ -193,13 +185,9 @@ def predict_to(
 
 
 def _add_parts(
-    folder: Path,
-    source: QuerySource,
-    predictor: BatchPredictor,
-    note: dict[str, Any],
-    workers: Workers,
-    progress: Progress | None,
-) -> BatchResult:
+    folder: Path, source: QuerySource, predictor: BatchPredictor, note: dict[str, Any],
+    workers: Workers, progress: Progress | None,
+) -> BatchResult:  # fmt: skip
     """Write the missing parts of a folder; only begun parts are in memory."""
     count, digits = note["parts"], max(5, len(str(note["parts"] - 1)))
     begun: deque[Part] = deque()

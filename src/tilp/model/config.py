@@ -122,10 +122,7 @@ def tilp_arguments(preset: Preset | str, options: Mapping[str, Any]) -> dict[str
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """All that decides a model, by stage: the same settings and data give the same model.
-
-    Mining and training get the seed, and mining the treatment of missing dates.
-    """
+    """All that decides a model, by stage: the same settings and data give the same model."""
 
     mining: MiningSettings = field(
         default_factory=lambda: MiningSettings(
@@ -158,7 +155,8 @@ class ModelSettings:
         try:
             values = _renamed(values, {old: new for new, old in _SAVED_KEYS.items()})
             mining, training = dict(values["mining"]), dict(values["training"])
-            values = {**_of_0_1(mining), **values}
+            mining.setdefault("distinct", False)  # models of 0.1 do not state these
+            values = {"select": False, "max_rules": mining["top"], **values}
             if set(values) != {option.name for option in fields(cls)}:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
             _refuse_removed(training)
@@ -174,12 +172,6 @@ class ModelSettings:
             return cls(**values)
         except (KeyError, TypeError, ValueError) as failure:
             raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure
-
-
-def _of_0_1(mining: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that models of 0.1 do not state; add those of mining in place."""
-    mining.setdefault("distinct", False)
-    return {"select": False, "max_rules": mining["top"]}
 
 
 _REMOVED_PART = "out-of-fold"  # rules are scored out of fold in every fit of features
@@ -207,10 +199,7 @@ def _refuse_removed(training: dict[str, Any]) -> None:
 def resolve_effort(
     effort: Effort, config: TILPConfig, relation_sizes: Ints
 ) -> tuple[int | None, int]:
-    """Return the facts of each relation to learn from at most, and the limit of walks.
-
-    Small relations are learned from whole. What the user chose in the configuration stays.
-    """
+    """Return the facts of each relation to learn from at most, and the limit of walks."""
     limit = _WALK_LIMIT[effort] if config.walk_limit is None else config.walk_limit
     most = _MAX_FACTS.get(effort)
     if config.sample is not None or most is None or relation_sizes.sum() <= most:

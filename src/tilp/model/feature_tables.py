@@ -14,14 +14,8 @@ from tilp.errors import TilpError
 from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, POPULARITY
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges
 from tilp.features.log_linear import DENSE_FEATURES, TERMS, LogLinearWeights
+from tilp.features.paper import features as paper
 from tilp.features.paper.evidence import EVIDENCE_KINDS
-from tilp.features.paper.features import (
-    CONTRIBUTIONS,
-    FEATURES,
-    FittedPaper,
-    PaperFeatures,
-    walked_relations,
-)
 from tilp.features.paper.scorer import in_units, percent
 from tilp.graph import TemporalGraph
 from tilp.learning import KNOWN_KINDS
@@ -51,25 +45,23 @@ class Distributions:
     """Recurrence, TemporalOrder, RelationPairInterval (`features`) and Duration of facts."""
 
     graph: TemporalGraph
-    features: PaperFeatures
+    features: paper.PaperFeatures
     durations: Durations
 
     @classmethod
     def of(
-        cls,
-        graph: TemporalGraph,
-        settings: ModelSettings,
-        fitted: FittedModel,
-        workers: Workers,
+        cls, graph: TemporalGraph, settings: ModelSettings, fitted: FittedModel, workers: Workers,
         progress: Callable[[float], None] | None = None,
-    ) -> Distributions:
+    ) -> Distributions:  # fmt: skip
         """Return those of a model, or those it would have with the paper's features."""
         dated = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
-        if isinstance(fitted.features, FittedPaper):
+        if isinstance(fitted.features, paper.FittedPaper):
             features = fitted.features.features.with_graph(dated)
         else:
-            walked, length = walked_relations(dated, fitted.rules), settings.mining.max_length
-            features = PaperFeatures.fit(dated, walked, length, workers=workers, progress=progress)
+            walked, length = paper.walked_relations(dated, fitted.rules), settings.mining.max_length
+            features = paper.PaperFeatures.fit(
+                dated, walked, length, workers=workers, progress=progress
+            )
         return cls(graph, features, Durations.fit(graph))
 
     def frame(self) -> pl.DataFrame:
@@ -204,13 +196,9 @@ def distribution_sentence(row: dict[str, Any], later: float | None, unit: Unit) 
 
 
 def select_features(
-    table: pl.DataFrame,
-    graph: TemporalGraph,
-    relation: str | None,
-    other: str | None,
-    evidence: EvidenceKind | str | None,
-    min_seen: int,
-) -> pl.DataFrame:
+    table: pl.DataFrame, graph: TemporalGraph, relation: str | None, other: str | None,
+    evidence: EvidenceKind | str | None, min_seen: int,
+) -> pl.DataFrame:  # fmt: skip
     """Select rows of `Distributions.frame`; the arguments are those of `TILP.feature_table`."""
     relations = graph.relations
     if relation is not None:
@@ -331,15 +319,15 @@ def _history_weights(
 
 def _paper_table(_graph: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
     """Return γ_TLR, and the products of γ that each feature counts by (eq. 14, 16, 19-21)."""
-    weights = cast(FittedPaper, fitted.features).weights
+    weights = cast(paper.FittedPaper, fitted.features).weights
     values = {
         f"{feature}_{kind}": float(weights.factors[row, column])
         for row, kind in enumerate(EVIDENCE_KINDS)
-        for column, feature in enumerate(FEATURES)
+        for column, feature in enumerate(paper.FEATURES)
     }
     values["rules"] = weights.rules
     rows = []
-    for term in filter(values.get, CONTRIBUTIONS):
+    for term in filter(values.get, paper.CONTRIBUTIONS):
         feature, _, kind = term.partition("_")
         sentence = f"{feature} {_EVIDENCE[EvidenceKind(kind)]}" if kind else feature
         rows.append((None, term, None, None, values[term], sentence))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import Mask
+from tilp._utils.arrays import Floats, Ints, Mask
 from tilp._utils.files import load_or_compute, new_file
 from tilp._utils.memory import resident_bytes
 from tilp.errors import NoRulesError, TilpError
@@ -22,14 +22,8 @@ from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fit_lo
 from tilp.features.paper.features import FEATURES
 from tilp.features.term_weights import stack_terms
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.learning import PopularityPrior
+from tilp.learning import PopularityPrior, rule_selection
 from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
-from tilp.learning.rule_selection import (
-    distinct_bodies,
-    distinct_rules,
-    equal_relations,
-    select_rules,
-)
 from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import FitContext, ModelSettings
@@ -53,11 +47,7 @@ _EXAMPLES_BY_LENGTH = 0.13  # share of the rules that apply to a query, for each
 def fit_model(
     graph: TemporalGraph, context: FitContext, given: GivenRules | None = None
 ) -> FittedModel:
-    """Mine rules, or take given ones, learn their weights, then what temporal features add.
-
-    The train split is learned from. The valid split, or else a tenth of train, decides when
-    to stop.
-    """
+    """Mine rules in train, or take given ones, learn their weights, then what features add."""
     check_memory(graph, context)
     data = prepare_training_data(graph, context, given)
     if context.settings.select:
@@ -135,7 +125,7 @@ class TrainingData:
     missing_dates: MissingDates
     walker: Walker  # on the train split, with imputed dates
     rules: RuleSet
-    rows: NDArray[np.int64]  # the rules in the walker's encoding
+    rows: Ints  # the rules in the walker's encoding
     training: TrainingExamples
     held_out: TrainingExamples  # decide when to stop
     ranker: Ranker  # of the answers of the held-out queries
@@ -187,13 +177,9 @@ def prepare_training_data(
 
 
 def apply_to_queries(
-    graph: TemporalGraph,
-    walker: Walker,
-    dates: MissingDates,
-    rules: RuleSet,
-    context: FitContext,
+    graph: TemporalGraph, walker: Walker, dates: MissingDates, rules: RuleSet, context: FitContext,
     relations: Iterable[str] | None = None,
-) -> TrainingData:
+) -> TrainingData:  # fmt: skip
     """Apply rules to training and held-out queries, of all relations or of some."""
     settings = context.settings
     rows = walker.encoding.encode([mined.rule for mined in rules])
@@ -260,11 +246,8 @@ def _mine(graph: TemporalGraph, context: FitContext, advance: Callable[[float], 
     return checkpoint.finish(workers=context.workers, progress=advance)
 
 
-def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[NDArray[np.int64], bool]:
-    """Return the rows of held-out facts, and whether walks use these facts too.
-
-    They are of the valid split; where there is none, a tenth of the facts to learn from.
-    """
+def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[Ints, bool]:
+    """Return the rows of facts of valid, else of a tenth of train, and whether walks use them."""
     rng = np.random.default_rng([settings.seed, 10])
     rows, limit = np.asarray(graph.rows("valid"), np.int64), settings.held_out
     is_walked = not len(rows)
@@ -299,16 +282,16 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
     settings = context.settings
     with context.stages("select") as advance:
         given = np.array([mined.given for mined in data.rules])
-        equal = equal_relations(data.walker.graph)
-        distinct = distinct_rules(data.rows, data.training)
-        distinct &= distinct_bodies(data.rows, data.walker.encoding, equal)
+        equal = rule_selection.equal_relations(data.walker.graph)
+        distinct = rule_selection.distinct_rules(data.rows, data.training)
+        distinct &= rule_selection.distinct_bodies(data.rows, data.walker.encoding, equal)
         data = data.of_rules(distinct | given)
         short = replace(settings.training, steps=SELECTION_STEPS)
         selecting = replace(context, settings=replace(settings, training=short))
         logs, _, _ = _train_logs(data, data.training, selecting, advance, "selection")
         gains = data.objective(data.training, settings).rule_gains(logs, context.workers)
         rows = data.walker.encoding.with_relations(data.rows, equal)
-        mask = select_rules(rows, gains.responsibility, settings.max_rules)
+        mask = rule_selection.select_rules(rows, gains.responsibility, settings.max_rules)
         return data.of_rules(mask | np.array([mined.given for mined in data.rules]))
 
 
@@ -335,7 +318,8 @@ def learn_rule_weights(
             def advance_part(share: float, done: int = done) -> None:
                 advance((done + share) / len(parts))
 
-            weights, curve, net = train_weights(data, examples, context, advance_part, name)
+            learned, curve, net = _train_logs(data, examples, context, advance_part, name)
+            weights = _scale_weights(learned, data.rows[:, 2])
             trained.append((replace(weights, walks_power=settings.ranking_power), curve, net))
     folds = tuple(weights for weights, _, _ in trained[-len(names) :]) if names else ()
     weights, curve, net = trained[0]
@@ -356,10 +340,7 @@ def measures_gains(settings: ModelSettings) -> bool:
 def learn_features(
     data: TrainingData, fitted: FittedModel, folds: tuple[RuleWeights, ...], context: FitContext
 ) -> FittedModel:
-    """Learn what temporal features add to weighted rules.
-
-    `folds` are rule weights that were learned without each fold of the training queries.
-    """
+    """Learn what features add to rules; `folds` are rule weights learned without each fold."""
     settings, stages, workers = context.settings, context.stages, context.workers
     if settings.features is Features.NONE:
         return replace(fitted, seconds=stages.seconds)
@@ -426,29 +407,11 @@ def with_gains(
     )
 
 
-def train_weights(
-    data: TrainingData,
-    examples: TrainingExamples,
-    context: FitContext,
-    advance: Callable[[float], None],
-    name: str,
-) -> tuple[RuleWeights, LossCurve, dict[str, NDArray[Any]] | None]:
-    """Learn the weights that make the answers of examples likely.
-
-    Return also the loss, and the parameters of the attention net if there is one. `name` is that
-    of the checkpoint.
-    """
-    logs, curve, net = _train_logs(data, examples, context, advance, name)
-    return _scale_weights(logs, data.rows[:, 2]), curve, net
-
-
 def _train_logs(
-    data: TrainingData,
-    examples: TrainingExamples,
-    context: FitContext,
-    advance: Callable[[float], None],
-    name: str,
-) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:
+    data: TrainingData, examples: TrainingExamples, context: FitContext,
+    advance: Callable[[float], None], name: str,
+) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:  # fmt: skip
+    """Learn weights that make answers likely: logarithms, loss, and parameters of a net if any."""
     settings = context.settings.training
     trained = train_rule_weights(
         data.walker.encoding,
@@ -468,11 +431,8 @@ def _train_logs(
     return trained.log_weights, trained.curve, flatten_parameters(trained.net)
 
 
-def _scale_weights(logs: LogWeights, relation: NDArray[np.int64]) -> RuleWeights:
-    """Scale weights so that the heaviest rule of each directed relation has weight 1.
-
-    The ranks of a query's candidates do not depend on the scale.
-    """
+def _scale_weights(logs: LogWeights, relation: Ints) -> RuleWeights:
+    """Scale weights so that the heaviest rule of each directed relation has weight 1."""
     heaviest = np.full(len(logs.prior), -np.inf)
     np.maximum.at(heaviest, relation, logs.rule)
     heaviest[np.isneginf(heaviest)] = 0.0  # a relation without rules, scored by the prior alone
@@ -486,10 +446,10 @@ def _logs(weights: RuleWeights) -> LogWeights:
     return LogWeights(*(np.log(np.maximum(column, _MIN_WEIGHT)) for column in columns))
 
 
-def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
+def smoothed_confidence(rules: RuleSet) -> Floats:
     """Return the confidence of rules, smaller for a small body support and for a longer body."""
     body_support = np.array([mined.body_support for mined in rules], np.float64)
     confidence = np.array([mined.confidence for mined in rules])
     simplicity = np.array([_SIMPLICITY ** (mined.rule.length - 1) for mined in rules], np.float64)
-    smoothed: NDArray[np.float64] = confidence * body_support / (body_support + _FAILURES)
+    smoothed: Floats = confidence * body_support / (body_support + _FAILURES)
     return simplicity * smoothed + _MIN_CONFIDENCE

@@ -17,15 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp._utils.files import (
-    backup_folder,
-    file_digest,
-    new_folder,
-    read_arrays,
-    read_note,
-    write_arrays,
-    write_note,
-)
+from tilp._utils import files
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.forecasting import ForecastModel
 from tilp.graph import TemporalGraph
@@ -49,21 +41,14 @@ _PACKAGES = ("numpy", "scipy", "numba", "polars", "jax")
 
 
 def save_model(
-    settings: ModelSettings,
-    graph: TemporalGraph,
-    fitted: FittedModel,
-    folder: Path | str,
-    *,
+    settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel, folder: Path | str, *,
     replace: bool = False,
-) -> Path:
-    """Write settings, weights, rules, and the graph with all its splits to a folder.
-
-    A graph that was opened from a packed one stays packed, if that is still there.
-    """
+) -> Path:  # fmt: skip
+    """Write settings, weights, rules and the graph with all splits; a packed one stays packed."""
     folder = Path(folder).expanduser()
     if replace and folder.exists():
         _read_note(folder)  # nothing but a model is ever replaced
-    with new_folder(folder, replace=replace) as partial:
+    with files.new_folder(folder, replace=replace) as partial:
         fitted.rules.write_jsonl(partial / _RULES)
         sources = write_graph(partial, graph)
         features = None if fitted.features is None else fitted.features.to_arrays()
@@ -72,7 +57,7 @@ def save_model(
             "made_with": {"python": platform.python_version()}
             | {name: version(name) for name in _PACKAGES},
             "graph": graph.fingerprint(),
-            "rules_sha256": file_digest(partial / _RULES),
+            "rules_sha256": files.file_digest(partial / _RULES),
             "features_sha256": _write_arrays(partial / _FEATURES, features),
             "attention_sha256": _write_arrays(partial / _NET, fitted.net),
             "sources": sources,
@@ -91,7 +76,7 @@ def save_model(
             "loss": asdict(fitted.curve),
             "updates": list(fitted.updates),
         }
-        write_note(partial / _NOTE, _FORMAT, _VERSION, content)
+        files.write_note(partial / _NOTE, _FORMAT, _VERSION, content)
     return folder
 
 
@@ -115,7 +100,7 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
     folder = Path(folder)
     note = _read_note(folder)
     try:
-        _check_same(folder / _RULES, file_digest(folder / _RULES), note["rules_sha256"])
+        _check_same(folder / _RULES, files.file_digest(folder / _RULES), note["rules_sha256"])
         rules = RuleSet.read_jsonl(folder / _RULES)
         graph = read_graph(folder, note)
         relations = note["relations"]
@@ -193,7 +178,7 @@ def save_forecast(
     folder = Path(folder).expanduser()
     if replace and folder.exists():
         _read_forecast_note(folder)
-    with new_folder(folder, replace=replace) as partial:
+    with files.new_folder(folder, replace=replace) as partial:
         fitted.rules.write_jsonl(partial / _RULES)  # to read; the weights hold all of it
         packages = {name: version(name) for name in _PACKAGES}
         content = {
@@ -204,7 +189,7 @@ def save_forecast(
             "parameters": parameters,
             "updates": list(updates),
         }
-        write_note(partial / _NOTE, FORECAST, _FORECAST_VERSION, content)
+        files.write_note(partial / _NOTE, FORECAST, _FORECAST_VERSION, content)
     return folder
 
 
@@ -227,39 +212,39 @@ def _read_forecast_note(folder: Path) -> dict[str, Any]:
     if not is_forecast(folder):
         _read_note(folder)  # an error for most of what else is there
         raise TilpError(f"{folder}: not a forecaster; tilp.load reads models of every task")
-    return read_note(folder / _NOTE, FORECAST, _FORECAST_VERSION, "fit the model again")
+    return files.read_note(folder / _NOTE, FORECAST, _FORECAST_VERSION, "fit the model again")
 
 
 def _write_arrays(path: Path, arrays: dict[str, NDArray[Any]] | None) -> str | None:
     """Write arrays if there are any, and return the digest of the file."""
     if arrays is None:
         return None
-    write_arrays(path, arrays)
-    return file_digest(path)
+    files.write_arrays(path, arrays)
+    return files.file_digest(path)
 
 
 def _read_arrays(path: Path, digest: str | None) -> dict[str, NDArray[Any]] | None:
     if digest is None:
         return None
-    _check_same(path, file_digest(path), digest)
-    return read_arrays(path)
+    _check_same(path, files.file_digest(path), digest)
+    return files.read_arrays(path)
 
 
 def _write_sources(path: Path, graph: TemporalGraph) -> dict[str, Any] | None:
     if not graph.source_files.prefixes:
         return None
     pl.DataFrame({"source_line": graph.source_line}).write_parquet(path)
-    return {**asdict(graph.source_files), "sha256": file_digest(path)}
+    return {**asdict(graph.source_files), "sha256": files.file_digest(path)}
 
 
 def _with_sources(graph: TemporalGraph, path: Path, note: dict[str, Any] | None) -> TemporalGraph:
     """Return the graph with the sources of its facts; models saved by 0.1 have none."""
     if note is None:
         return replace(graph, source_line=np.empty(0, np.int32), source_files=SourceFiles())
-    _check_same(path, file_digest(path), note["sha256"])
+    _check_same(path, files.file_digest(path), note["sha256"])
     lines = pl.read_parquet(path, glob=False)["source_line"].to_numpy()
-    files = SourceFiles(tuple(note["prefixes"]), tuple(note["bounds"]))
-    return replace(graph, source_line=lines, source_files=files)
+    read_from = SourceFiles(tuple(note["prefixes"]), tuple(note["bounds"]))
+    return replace(graph, source_line=lines, source_files=read_from)
 
 
 def _check_same(path: Path, digest: str, noted: str) -> None:
@@ -275,11 +260,11 @@ def _check_weight(value: Any) -> float:
 
 def _read_note(folder: Path) -> dict[str, Any]:
     if (folder / _NOTE).is_file():
-        return read_note(folder / _NOTE, _FORMAT, _VERSION, "fit the model again")
-    if not folder.exists() and (backup_folder(folder) / _NOTE).is_file():
+        return files.read_note(folder / _NOTE, _FORMAT, _VERSION, "fit the model again")
+    if not folder.exists() and (files.backup_folder(folder) / _NOTE).is_file():
         raise TilpError(
             f"{folder}: no model; a replacement was stopped half-way, and the model is now "
-            f"{backup_folder(folder)}: rename it back"
+            f"{files.backup_folder(folder)}: rename it back"
         )
     problem = "no model" if folder.exists() else "no such folder"
     raise TilpError(

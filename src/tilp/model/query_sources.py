@@ -81,10 +81,7 @@ class QueryFrame(QuerySource):
 
 
 class QueryFile(QuerySource):
-    """Queries in a file (TSV or CSV with a header, gzipped or not, or Parquet).
-
-    One slice at a time is in memory.
-    """
+    """Queries in a TSV or CSV file with a header, gzipped or not, or Parquet, read in slices."""
 
     def __init__(self, path: Path | str) -> None:
         self._path, self.name = Path(path), str(path)

@@ -16,15 +16,8 @@ from tilp._version import __version__
 from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
 from tilp.learning.rule_weights import INITIAL_LOG_PRIOR
+from tilp.model import fit
 from tilp.model.config import FitContext
-from tilp.model.fit import (
-    TrainingData,
-    apply_to_queries,
-    measures_gains,
-    select_from,
-    smoothed_confidence,
-    with_gains,
-)
 from tilp.model.fitted_model import FittedModel, old_relations, reindex_relations, with_weights
 from tilp.rules import MinedRule, RuleSet
 from tilp.scoring import RuleWeights
@@ -65,8 +58,9 @@ class UpdateReport:
         after = merged.graph
         relations = tuple(after.relations.labels[len(before.relations) :])
         near_names = NearNames(before.relations)
+        added = np.diff(np.searchsorted(merged.added, after.bounds))
         return cls(
-            added={split: _count_in_split(merged.added, after, split) for split in SPLITS},
+            added=dict(zip(SPLITS, added.tolist(), strict=True)),
             known=merged.duplicates,
             less=merged.less_dated,
             superseded=len(merged.superseded),
@@ -135,11 +129,6 @@ class UpdateReport:
 
     def __str__(self) -> str:
         return "\n".join([*self.of_facts(), *self.of_rules()])
-
-
-def _count_in_split(facts: Ints, graph: TemporalGraph, split: str) -> int:
-    rows = graph.rows(split)
-    return int(((facts >= rows.start) & (facts < rows.stop)).sum())
 
 
 def _by_split(counts: dict[str, int]) -> str:
@@ -252,10 +241,7 @@ class _Update:
         return MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
 
     def _changed_relations(self) -> set[str]:
-        """Return the relations whose training facts changed.
-
-        Imputed dates may change too, as the durations they come from have changed.
-        """
+        """Return the relations whose training facts, or their imputed dates, changed."""
         before, after, size = self._impute(self._before), self._dated, self._before.bounds[1]
         is_changed = before.start[:size] != after.start[:size]
         is_changed |= before.end[:size] != after.end[:size]
@@ -263,11 +249,8 @@ class _Update:
         rows = np.concatenate([np.flatnonzero(is_changed), added])
         return {after.relations.label(int(index)) for index in np.unique(after.relation[rows])}
 
-    def _mine(self, walker: Walker) -> tuple[RuleSet, TrainingData | None]:
-        """Return the rules of all relations, with those of touched relations mined again.
-
-        Return also the latter as applied to queries, if gains are measured.
-        """
+    def _mine(self, walker: Walker) -> tuple[RuleSet, fit.TrainingData | None]:
+        """Return all rules, touched relations mined again; and these as applied, for gains."""
         mining, workers = self._settings.mining, self._context.workers
         by_relation: dict[str, list[MinedRule]] = {}
         for old in self._fitted.rules:
@@ -280,7 +263,7 @@ class _Update:
                 others = (m for m in mined[rule.rule.head.relation] if m.rule != rule.rule)
                 mined[rule.rule.head.relation] = [rule, *others]
         touched, data = RuleSet(rule for listed in mined.values() for rule in listed), None
-        if len(touched) and measures_gains(self._settings):
+        if len(touched) and fit.measures_gains(self._settings):
             data = self._apply(walker, touched)
             touched = data.rules
         kept = {name: [m for m in listed if m.rule in touched] for name, listed in mined.items()}
@@ -288,20 +271,16 @@ class _Update:
         names = self._after.relations
         return RuleSet(rule for name in names for rule in by_relation.get(name, ())), data
 
-    def _apply(self, walker: Walker, rules: RuleSet) -> TrainingData:
+    def _apply(self, walker: Walker, rules: RuleSet) -> fit.TrainingData:
         """Apply rules of touched relations to queries, and keep those that a fit would keep."""
         with tempfile.TemporaryDirectory() as folder:
             context = replace(self._context, folder=Path(folder))
             dates = MissingDates.fit(self._after, self._settings.missing, self._settings.seed)
-            data = apply_to_queries(self._after, walker, dates, rules, context, self._touched)
-            return select_from(data, context) if self._settings.select else data
+            data = fit.apply_to_queries(self._after, walker, dates, rules, context, self._touched)
+            return fit.select_from(data, context) if self._settings.select else data
 
-    def _with_gains(self, rules: RuleSet, weights: RuleWeights, data: TrainingData) -> RuleSet:
-        """Return all rules, those of touched relations with their gain and lift.
-
-        Gains are measured on held-out queries, and on training queries of relations that have no
-        held-out ones.
-        """
+    def _with_gains(self, rules: RuleSet, weights: RuleWeights, data: fit.TrainingData) -> RuleSet:
+        """Return all rules, those of touched relations with their gain and lift."""
         index = {mined.rule: row for row, mined in enumerate(rules)}
         touched = np.array([index[mined.rule] for mined in data.rules], np.int64)
         weights = replace(weights, rule=weights.rule[touched])
@@ -311,7 +290,7 @@ class _Update:
         others = data.training.select(~np.isin(training, held_out))
         judged = [(data.held_out, weights), (others, weights)]
         weighted = RuleSet(rules[mined.rule] for mined in data.rules)
-        measured = {m.rule: m for m in with_gains(data, weighted, judged, self._context)}
+        measured = {m.rule: m for m in fit.with_gains(data, weighted, judged, self._context)}
         return RuleSet(measured.get(mined.rule, mined) for mined in rules)
 
     def _weights(
@@ -333,8 +312,8 @@ class _Update:
         is_old = old_rules >= 0
         expected = expected_before = net_scores
         if fitted.net is None or self._settings.training.weights is not Weights.ATTENTION:
-            expected = net_scores + np.log(smoothed_confidence(rules))
-            confidence = np.log(smoothed_confidence(fitted.rules))
+            expected = net_scores + np.log(fit.smoothed_confidence(rules))
+            confidence = np.log(fit.smoothed_confidence(fitted.rules))
             expected_before = net_scores + confidence[old_rules]
         old_weights = np.log(np.maximum(fitted.weights.rule, _MIN_WEIGHT))
         ratio = old_weights[old_rules] - expected_before

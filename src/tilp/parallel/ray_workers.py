@@ -43,10 +43,7 @@ _WORKER_LOST = (
 
 
 class RayWorkers:
-    """Worker processes of Ray, one for each processor of the cluster.
-
-    Starts or joins Ray unless this process already did, and leaves it when the last workers close.
-    """
+    """Worker processes of Ray, one a processor; Ray, if started here, ends with the last ones."""
 
     def __init__(self, threads: int, address: str | None) -> None:
         _cluster.enter(threads, address)

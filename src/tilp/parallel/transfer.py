@@ -101,10 +101,7 @@ def unpack(pickled: Bytes) -> Any:
 
 
 class SharedPacker:
-    """Pickler that puts large read-only arrays, vocabularies and graphs into the object store once.
-
-    They stay in the store as long as they exist in this process. Smaller arrays are copied.
-    """
+    """Pickler that puts large read-only arrays, vocabularies and graphs into the store once."""
 
     def __init__(self, put: Callable[[Any], Any], min_shared_bytes: int = 1 << 17) -> None:
         self.put = put

@@ -12,8 +12,8 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats
 from tilp._utils.memory import memory_budget, resident_bytes
 from tilp.errors import TilpError
 from tilp.types import Backend, choose
@@ -28,7 +28,7 @@ _MAX_RAY_TASKS = 16  # each holds the results of its finished chunks in memory
 _MIN_BLOCK, _MAX_BLOCK = 2e6, 24e6  # bytes; larger ones are hardly faster
 
 
-def split_by_cost(cost: NDArray[np.float64], max_slices: int = 64) -> list[slice]:
+def split_by_cost(cost: Floats, max_slices: int = 64) -> list[slice]:
     """Split items, given the cost of each, into at most so many slices of about the same cost.
 
     >>> split_by_cost(np.array([1.0, 1.0, 2.0, 4.0]), max_slices=2)
@@ -62,10 +62,6 @@ class Workers:
             Ray on this machine.
         memory: bytes that this process may take, or such as `2GB`; by default as many as now and
             half of what is left. Work is done in blocks that fit; results do not change.
-
-    Raises:
-        TilpError: Ray is not installed or cannot be reached, or `address` is given for another
-            backend.
 
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-1, -2]))

@@ -1,7 +1,7 @@
 """Temporal logical rules (eq. 1): as values, as text, as sets with statistics, as pictures."""
 
 from tilp._deprecated import renamed_attributes
-from tilp.rules.phrasing import Phrasing, Phrasings
+from tilp.rules.phrasings import Phrasing, Phrasings
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule, parse_rule
 from tilp.rules.ruleset import MinedRule, RuleSet, RuleSetDiff
 from tilp.rules.temporal import FORMS, TemporalForm, generalises

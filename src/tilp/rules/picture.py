@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from tilp.rules.phrasing import Phrasings
+from tilp.rules.phrasings import Phrasings
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule
 from tilp.rules.ruleset import MinedRule, RuleSet, figure_columns
 from tilp.rules.temporal import is_temporal, possible_classes, satisfying_intervals

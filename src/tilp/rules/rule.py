@@ -140,7 +140,7 @@ def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
     Someone or something won another, if the first nominated the other before that.
     """
     if notation == Notation.SENTENCE:
-        from tilp.rules.phrasing import Phrasings
+        from tilp.rules.phrasings import Phrasings
 
         return Phrasings().rule(rule)
     arrow, conjunction, inverse_mark = _SIGNS[notation]
@@ -163,9 +163,6 @@ def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
 
 def parse_rule(text: str) -> Rule:
     """Parse a rule in signs or ASCII; `#` after it starts a comment.
-
-    Raises:
-        TilpError: The text is not a rule; the message says where it goes wrong.
 
     >>> print(parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & before(I1,I2)"))
     won(E1,E2,I2) ← nominated(E1,E2,I1) ∧ before(I1,I2)

@@ -289,10 +289,6 @@ class RuleSet:
         A line is a JSON record with statistics, or a rule as `parse_rule` reads it, which has none.
         Empty lines and lines that start with `#` are skipped. `check` raises a `TilpError` for a
         rule that cannot be used.
-
-        Raises:
-            DataError: A line holds no rule, or one that is there already or cannot be used, or is
-                not UTF-8. The message has its number.
         """
         raw = Path(path).read_bytes()
         try:

@@ -111,10 +111,7 @@ def _unanswered(subject: Ids, relation: Ids, start: Ints, end: Ints) -> QueryTab
 def encode_query(
     graph: TemporalGraph, query: Query, *, near: bool = True
 ) -> tuple[int, int, int, int]:
-    """Return the ids of a complete query: given entity, directed relation, start and end.
-
-    With `near`, an error suggests the nearest known names for an unknown one, which takes time.
-    """
+    """Return the ids of a complete query: entity, directed relation, start, end; see `find`."""
     subject = graph.entities.find(query.given, near=near)
     relation = graph.relations.find(str(query.relation), near=near)
     if _is_empty(query.subject):

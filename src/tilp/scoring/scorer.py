@@ -53,21 +53,15 @@ class ReasonKind(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence that contributions share; the same evidence may speak for other candidates.
-
-    The relations of a chain are read from the query's entity, those of a candidate from it.
-    """
+    """Evidence that contributions share; the same evidence may speak for other candidates."""
 
     kind: ReasonKind
-    relations: tuple[Atom, ...] = ()
+    relations: tuple[Atom, ...] = ()  # of a chain from the query's entity, else from the candidate
 
 
 @dataclass(frozen=True, eq=False)
 class Contribution:
-    """One part of the score of a candidate, with the walks or facts behind it.
-
-    In the text `{given}` and `{candidate}` stand for the names of the query's two ends.
-    """
+    """One part of a score; in its text `{given}` and `{candidate}` stand for the query's ends."""
 
     evidence: Evidence
     kind: str  # such as `rule`, `prior` or `other facts`
@@ -124,11 +118,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class RuleWeights:
-    """Learned weights of rules, of the prior, and of candidates known at another time.
-
-    A rule's weight is multiplied by its number of walks to `walks_power`: above 0, rules with many
-    walks count more.
-    """
+    """Learned weights of rules, of the prior, and of candidates known at another time."""
 
     rule: Floats
     prior: Floats  # by directed relation
@@ -222,10 +212,7 @@ class RuleScorer:
         return other
 
     def without(self, facts: Iterable[int]) -> RuleScorer:
-        """Return the same rules and weights on evidence without some facts.
-
-        Queries refer to facts by their ids among those that are left.
-        """
+        """Return the same rules on evidence without some facts; the others have new ids."""
         removed = np.unique(np.fromiter(facts, np.int64))
         other = copy(self)
         other.walker = self.walker.without(removed)
@@ -289,10 +276,7 @@ class RuleScorer:
     def split_rules_and_prior(
         self, relation: Ids, candidate: Ids, score: Floats, total: Floats
     ) -> _Parts:
-        """Split what rules and prior contribute together by their shares of φ, the score.
-
-        The total may be a function of φ.
-        """
+        """Split a total, some function of φ, by the shares that rules and prior have in φ."""
         prior = self._weights.prior[relation] * self.prior.probabilities(relation, candidate)
         share = prior / score
         return {"rules": (1 - share) * total, "prior": share * total}

@@ -252,13 +252,9 @@ class QueryBatches:
     """
 
     def __init__(
-        self,
-        queries: QueryTable,
-        scorer: Scorer,
-        *,
-        keep_duplicates: bool = False,
+        self, queries: QueryTable, scorer: Scorer, *, keep_duplicates: bool = False,
         max_memory: int = _MAX_BATCH_MEMORY,
-    ) -> None:
+    ) -> None:  # fmt: skip
         columns = (queries.subject, queries.directed_relation, *queries.given_dates())
         order = np.lexsort(columns[::-1])
         is_new = np.full(len(order), keep_duplicates)

@@ -10,7 +10,7 @@ from tilp.splits.kinds import (
     random_split,
     reducible,
     time_shift,
-)
+)  # fmt: skip
 
 __all__ = [
     "SHARES", "Released", "TimeShift", "balanced", "biased", "few", "random_split", "reducible",

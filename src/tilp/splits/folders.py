@@ -50,19 +50,10 @@ def few_parts(
 
 
 def biased_parts(
-    graph: TemporalGraph,
-    relations: Sequence[str] | None = None,
-    *,
-    removed: float,
-    queries: int | None,
-    balance: bool,
-    seed: int,
-    walked: WalkGraph,
-) -> Iterator[Part]:
-    """Yield the balanced data, then for each relation the same without a share of its facts.
-
-    By default relations are all that have enough facts to remove any.
-    """
+    graph: TemporalGraph, relations: Sequence[str] | None = None, *, removed: float,
+    queries: int | None, balance: bool, seed: int, walked: WalkGraph,
+) -> Iterator[Part]:  # fmt: skip
+    """Yield the balanced data, then for each relation the same without a share of its facts."""
     note = {"kind": SplitKind.BIASED.value, "seed": seed, "balanced": balance}
     note |= {"relation": None, "set_aside": 0}
     whole = balanced(graph, queries=queries, seed=seed) if balance else graph
@@ -158,9 +149,6 @@ def released(data: TemporalGraph, folder: Path, background: str | None = None) -
         data: data set that gives names and unit.
         folder: folder with train, valid and test.
         background: file in the folder with the graph that walks use; None (default) uses train.
-
-    Raises:
-        TilpError: the folder or file is missing or cannot be read.
     """
     if not folder.is_dir():
         raise TilpError(f"{folder}: no such folder; give one with the files train, valid and test")

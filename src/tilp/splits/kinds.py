@@ -29,12 +29,9 @@ def exclude_from_training(graph: TemporalGraph, facts: Ints, walked: WalkGraph) 
 
 
 def reassign_splits(
-    graph: TemporalGraph,
-    split_ids: NDArray[np.uint8],
-    *,
-    no_start: Mask | None = None,
+    graph: TemporalGraph, split_ids: NDArray[np.uint8], *, no_start: Mask | None = None,
     no_end: Mask | None = None,
-) -> TemporalGraph:
+) -> TemporalGraph:  # fmt: skip
     """Return the facts in new splits, with some dates removed, as if they had been read like that.
 
     The facts of a split keep their order. Names stay, even without facts. `split_ids` has the index
@@ -78,9 +75,6 @@ def random_split(
         valid: share of the facts in valid, 0.1 by default; 0 for no valid split.
         test: share of the facts in test, 0.1 by default.
         seed: random seed, 0 by default.
-
-    Raises:
-        TilpError: a share is out of range, or there are too few facts to split.
 
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
@@ -137,9 +131,6 @@ def few(
         walked: `kept` (default) leaves the other training facts in the graph that walks use, as in
             the files that came with the paper; `reduced` removes them.
 
-    Raises:
-        TilpError: the share is out of range, or the sample is empty.
-
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
     >>> len(few(graph, 0.05).targets), len(few(graph, 0.1).targets), len(graph.targets)
@@ -175,9 +166,6 @@ def balanced(graph: TemporalGraph, *, queries: int | None = None, seed: int = 0)
         queries: n, the number of test facts of each relation; by default computed as above.
         seed: random seed, 0 by default.
 
-    Raises:
-        TilpError: `queries` is below 1, or not given while there is no test split.
-
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
     >>> np.bincount(graph.relation[graph.span("test")])[-5:].tolist()
@@ -209,13 +197,9 @@ def balanced(graph: TemporalGraph, *, queries: int | None = None, seed: int = 0)
 
 
 def biased(
-    graph: TemporalGraph,
-    relation: str,
-    *,
-    removed: float = 0.5,
-    seed: int = 0,
+    graph: TemporalGraph, relation: str, *, removed: float = 0.5, seed: int = 0,
     walked: WalkGraph | str = WalkGraph.REDUCED,
-) -> TemporalGraph:
+) -> TemporalGraph:  # fmt: skip
     """Return the graph without a share of one relation's training facts; valid and test stay.
 
     Appendix D: 'for a specific relation, we randomly reduce 50 % of the edges in the training
@@ -229,9 +213,6 @@ def biased(
         seed: random seed, 0 by default.
         walked: `reduced` (default) removes the facts; `kept` leaves them in the graph that walks
             use, but does not learn from them.
-
-    Raises:
-        TilpError: no such relation, a share out of range, or too few facts to remove any.
 
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
@@ -287,13 +268,10 @@ class TimeShift:
 
 
 def time_shift(
-    graph: TemporalGraph,
-    *,
-    valid_from: str | int | None = None,
-    test_from: str | int | None = None,
-    latest: str | int | None = None,
+    graph: TemporalGraph, *, valid_from: str | int | None = None,
+    test_from: str | int | None = None, latest: str | int | None = None,
     ends: LateEnds | str = LateEnds.MASK,
-) -> TimeShift:
+) -> TimeShift:  # fmt: skip
     """Split all facts by their start: train, then valid, then test.
 
     Appendix D: 'we put the edges missing start time into training set, and correct the edges with
@@ -311,9 +289,6 @@ def time_shift(
         latest: latest time that a start may have; None (default) for any.
         ends: treatment of training facts that end at `valid_from` or later, or are open. `mask`
             (default) removes the end, `drop` the fact; `keep` changes nothing.
-
-    Raises:
-        TilpError: dates cannot be read or contradict each other, or a split has no facts.
 
     >>> import tilp
     >>> shift = time_shift(tilp.datasets.world(seed=0, size=1_000).graph)

@@ -86,7 +86,7 @@ class Interval:
         """Return the dates as people say them; empty if none is known.
 
         >>> Interval(1985, 1992).words(), Interval.point(1988).words(), Interval(1962).words()
-        ('from 1985 to 1992', 'in 1988', 'from 1962 on')
+        ('from 1985 to 1992', 'in 1988', 'from 1962, end unknown')
         """
         start, end = (format_time(time, unit) for time in (self.start, self.end))
         has_start = self.start not in (UNKNOWN, OPEN_START)
@@ -95,7 +95,7 @@ class Interval:
             at = "on" if unit is Unit.DAY else "at" if unit is Unit.INTEGER else "in"
             return f"{at} {start}" if self.is_point else f"from {start} to {end}"
         if has_start:
-            return f"since {start}" if self.end == OPEN_END else f"from {start} on"
+            return f"since {start}" if self.end == OPEN_END else f"from {start}, end unknown"
         return f"until {end}" if has_end else ""
 
     def __str__(self) -> str:

@@ -182,6 +182,10 @@ def relation_words(interval: Interval, other: Interval, unit: Unit) -> str:
     '2 years before'
     >>> relation_words(Interval(1985, 1992), Interval(1990, 1991), Unit.YEAR)
     'already for 5 years then'
+    >>> relation_words(Interval(1985, 1990), Interval(1990, 1991), Unit.YEAR)
+    'ending as that time begins'
+    >>> relation_words(Interval(1985), Interval(1990, 1991), Unit.YEAR)
+    'beginning 5 years before'
     """
     both = np.array([[interval.start, other.start], [interval.end, other.end]])
     starts, ends = known_ends(*both)
@@ -189,12 +193,17 @@ def relation_words(interval: Interval, other: Interval, unit: Unit) -> str:
     if any(low == OPEN_START and high == OPEN_END for low, high in ((start, end), (from_, to))):
         return ""
     if end < from_:
-        return _gap_words(from_ - end, "before", unit)
+        began = "beginning " * (interval.start != UNKNOWN and interval.end == UNKNOWN)
+        return began + _gap_words(from_ - end, "before", unit)
     if start > to:
         return _gap_words(start - to, "after", unit)
     if (start, end) == (from_, to):
         point = start == end
         return f"the same {unit_words(unit, plural=False)}" if point else "over the same time"
+    if end > start == to > from_:
+        return "beginning as that time ends"
+    if start < end == from_ < to:
+        return "ending as that time begins"
     if OPEN_START < start < from_ < OPEN_END:
         return f"already for {format_length(from_ - start, unit)} then"
     return "at that time"

@@ -18,8 +18,10 @@ _TICK_GAP = 16.0
 _BREAK = 60.0  # width of a break in the axis
 _LONG = 15  # times the sum of all shorter gaps: such a gap is left out
 _SIDES = frozenset({UNKNOWN, OPEN_START, OPEN_END})
-_STEPS = {Unit.DAY: (1, 2, 7, 14), Unit.MONTH: (1, 2, 3, 6)}
-_MOST_DIGITS = 40
+_MONTHS = [(Unit.MONTH, step) for step in (1, 2, 3, 6)]
+# Units and steps of round dates below a year, from fine to coarse.
+_STEPS = {Unit.MONTH: _MONTHS, Unit.DAY: [*((Unit.DAY, step) for step in (1, 2, 7, 14)), *_MONTHS]}
+_DECADES = [step * 10**digits for digits in range(40) for step in (1, 2, 5)]
 
 Span = tuple[int, int]
 
@@ -109,8 +111,9 @@ def _spans(times: Sequence[int]) -> list[Span]:
 
 def _ticks(spans: Sequence[Span], unit: Unit, scale: float) -> list[tuple[int, str]]:
     """Return the finest round dates that fit side by side, at least one date for every span."""
+    coarsest = Unit.INTEGER if unit is Unit.INTEGER else Unit.YEAR
     middles = [[((low + high) // 2, format_time((low + high) // 2, unit))] for low, high in spans]
-    for coarser, step in _grids(unit):
+    for coarser, step in [*_STEPS.get(unit, []), *((coarsest, step) for step in _DECADES)]:
         dates = [_round_dates(span, unit, coarser, step, scale) for span in spans]
         if None not in dates:
             pairs = zip(dates, middles, strict=True)
@@ -129,10 +132,8 @@ def _round_dates(
     room = max(text_width(label, TICK_SIZE) for label in labels) + _TICK_GAP
     if (last - first) // step * room > (span[1] - span[0]) * scale:
         return None
-    dates = [
-        (_in_unit(date, coarser, unit), format_time(date, coarser))
-        for date in range(-(-first // step) * step, last + 1, step)
-    ]
+    rounded = range(-(-first // step) * step, last + 1, step)
+    dates = [(_in_unit(date, coarser, unit), format_time(date, coarser)) for date in rounded]
     return [(time, date) for time, date in dates if time is not None and span[0] <= time <= span[1]]
 
 
@@ -144,16 +145,6 @@ def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
         if x - half > free:
             yield x, text
             free = x + half + _TICK_GAP / 4
-
-
-def _grids(unit: Unit) -> Iterator[tuple[Unit, int]]:
-    """Yield units and steps of round dates, from fine to coarse."""
-    for finer in (Unit.DAY, Unit.MONTH):
-        if unit is finer or (unit, finer) == (Unit.DAY, Unit.MONTH):
-            yield from ((finer, step) for step in _STEPS[finer])
-    coarsest = Unit.INTEGER if unit is Unit.INTEGER else Unit.YEAR
-    for digits in range(_MOST_DIGITS):
-        yield from ((coarsest, step * 10**digits) for step in (1, 2, 5))
 
 
 def _in_unit(time: int, unit: Unit, other: Unit) -> int | None:
@@ -212,41 +203,41 @@ class Link:
         return ", ".join(filter(None, (text, self.detail, self.word)))
 
 
-def draw_timeline(
+def _draw_timeline(
     drawing: Drawing, top: float, links: Sequence[tuple[Link, str]], query: Link, unit: Unit | None
 ) -> float:
     """Draw the intervals of links, each in its colour, and the query's; return where they end.
 
     Without a unit, only the order of times is shown.
     """
-    intervals = [link.interval for link, _ in links] + [query.interval]
-    known = [interval for interval in intervals if interval is not None]
+    lanes = [*links, (query, colour("ink"))]
+    known = [link.interval for link, _ in lanes if link.interval is not None]
     left, right = _NAMES, drawing.width - _WORDS
     if unit is None:
         axis = Axis.of_order(known, left, right, _MARGIN)
     else:
         fading = any({interval.start, interval.end} & _SIDES for interval in known)
         axis = Axis.of_dates(known, unit, left, right, _MARGIN + _FADE * fading)
-    bars = _Bars(drawing, axis, query.interval)
-    bottom = top + len(intervals) * _HEIGHT
-    bars.draw_band(top, bottom - top)
+    timeline = _Timeline(drawing, axis, query.interval)
+    bottom = top + len(lanes) * _HEIGHT
+    timeline.draw_band(top, bottom - top)
     for x, _ in axis.ticks:
         drawing.line([(x, top), (x, bottom)], colour("line"), 1.0, stroke_dasharray="1 3")
-    for index, (link, fill) in enumerate([*links, (query, colour("ink"))]):
+    for index, (link, fill) in enumerate(lanes):
         middle = top + (index + 0.5) * _HEIGHT
-        drawing.line([(axis.left, middle), (axis.right, middle)], colour("line"), 1.0)
+        drawing.line([(left, middle), (right, middle)], colour("line"), 1.0)
         is_query = index == len(links)
-        _draw_labels(drawing, axis.right + 10, middle, link, fill, hollow=is_query)
+        _draw_labels(drawing, right + 10, middle, link, fill, hollow=is_query)
         # Where only an order is shown, the position of an unconstrained interval means nothing.
         loose = unit is None and link.relation is None and query.interval is not None
-        bars.draw(middle, link, fill, hollow=loose and not is_query)
+        timeline.draw(middle, link, fill, hollow=loose and not is_query)
     for x in axis.breaks:
         drawing.rect(x - 2, top, 4, bottom - top, colour("paper"))
-    _draw_axis(drawing, axis, bottom)
+    timeline.draw_axis(bottom)
     return bottom + 22
 
 
-def draw_badge(drawing: Drawing, x: float, y: float, mark: str, fill: str, hollow: bool) -> None:
+def _draw_badge(drawing: Drawing, x: float, y: float, mark: str, fill: str, hollow: bool) -> None:
     """Draw the sign that joins an edge to its lane."""
     wide = _BADGE + 6.5 * max(len(mark) - 1, 0)
     inside, ink = (colour("paper"), fill) if hollow else (fill, colour("paper"))
@@ -257,7 +248,7 @@ def draw_badge(drawing: Drawing, x: float, y: float, mark: str, fill: str, hollo
 
 
 @dataclass(frozen=True)
-class _Bars:
+class _Timeline:
     """Draws intervals, and how they lie to the query's."""
 
     drawing: Drawing
@@ -267,52 +258,51 @@ class _Bars:
     def draw_band(self, top: float, tall: float) -> None:
         """Draw the query's interval behind all others."""
         span = _known_span(self.query)
-        if span is None or self.query is None:
-            return
-        first, last = self._stretch(span, least=_LEAST + 2)
-        self.drawing.rect(first, top, last - first, tall, colour("band"))
-        for x, side, time in ((first, -1, self.query.start), (last, 1, self.query.end)):
-            if time == UNKNOWN:
-                self._fade(x, side, top, tall, colour("band"), _FADE / _FADE_STEPS)
+        if span is not None and self.query is not None:
+            first, last = self._stretch(span, least=_LEAST + 2)
+            self.drawing.rect(first, top, last - first, tall, colour("band"))
+            self._fade(self.query, first, last, top, tall, colour("band"), _FADE / _FADE_STEPS)
 
-    def draw(self, middle: float, link: Link, fill: str, *, hollow: bool = False) -> None:
+    def draw(self, middle: float, link: Link, fill: str, *, hollow: bool) -> None:
         """Draw one interval: time shared with the query's is thick, time between is dotted."""
-        interval, span = link.interval, _known_span(link.interval)
-        if interval is None:
-            self._outline(self.axis.left + 4, self.axis.right - 4, middle, fill)
-        elif span is None:
-            left, right = self.axis.left, self.axis.right
+        left, right, interval = self.axis.left, self.axis.right, link.interval
+        span = _known_span(interval)
+        if interval is None or (hollow and span is not None):
+            ends = (left + 4, right - 4) if span is None else self._stretch(span)
+            dashed: Any = {"stroke_width": 1.2, "stroke_dasharray": "3 3"}
+            self._draw_bar(*ends, middle, colour("paper"), _THIN, stroke=fill, **dashed)
+            return
+        if span is None:
             top, width = middle - _THIN / 2, right - left
             self.drawing.rect(left, top, width, _THIN, fill, opacity=0.18, rx=2)
             self._draw_question((left + right) / 2, middle, fill)
-            self._draw_open(middle, interval, fill)
-        elif hollow:
-            self._outline(*self._stretch(span, _LEAST), middle, fill)
         else:
-            self._draw_known(middle, link, interval, span, fill)
-            self._draw_open(middle, interval, fill)
+            self._draw_known(middle, interval, span, link.relation, fill)
+        if OPEN_START in (interval.start, interval.end):
+            self.drawing.arrowhead(left - 4, middle, (-1, 0), fill, 14)
+        if OPEN_END in (interval.start, interval.end):
+            self.drawing.arrowhead(right + 4, middle, (1, 0), fill, 14)
 
     def _draw_known(
-        self, middle: float, link: Link, interval: Interval, span: Span, fill: str
-    ) -> None:
-        relation = link.relation
-        first, last = self._stretch(span, _LEAST)
-        for x, side, time in ((first, -1, interval.start), (last, 1, interval.end)):
-            if time == UNKNOWN:
-                step = _FADE / (_FADE_STEPS + 1)
-                self._fade(x, side, middle - _THIN / 2, _THIN, fill, step)
-                self._draw_question(x + side * (_FADE - step / 2), middle, fill)
-        other = _known_span(self.query)
+        self, middle: float, interval: Interval, span: Span, relation: TemporalRelation | None,
+        fill: str,
+    ) -> None:  # fmt: skip
+        first, last = self._stretch(span)
+        step, other = _FADE / (_FADE_STEPS + 1), _known_span(self.query)
+        for x, side in self._fade(interval, first, last, middle - _THIN / 2, _THIN, fill, step):
+            self._draw_question(x + side * (_FADE - step / 2), middle, fill)
+        touching = relation is TemporalRelation.TOUCHING
         if interval.is_point and known_times([interval]):
-            radius = _LARGE_POINT if relation is TemporalRelation.TOUCHING else _POINT
-            self.drawing.circle((first + last) / 2, middle, radius, fill)
+            radius = _LARGE_POINT if touching else _POINT
+            x = (first + last) / 2
+            self.drawing.add("circle", cx=x, cy=middle, r=radius, fill=fill)
         else:
             self._draw_bar(first, last, middle, fill)
-            if other is not None and relation is TemporalRelation.TOUCHING:
+            if other is not None and touching:
                 shared = max(span[0], other[0]), min(span[1], other[1])
                 if shared[0] <= shared[1]:
-                    self._draw_bar(*self._stretch(shared, _LEAST), middle, fill, _THICK)
-        if other is not None and relation in (TemporalRelation.BEFORE, TemporalRelation.AFTER):
+                    self._draw_bar(*self._stretch(shared), middle, fill, _THICK)
+        if other is not None and relation is not None and not touching:
             before = relation is TemporalRelation.BEFORE
             times = (span[1], other[0]) if before else (other[1], span[0])
             points = [(self.axis.x(time), middle) for time in times]
@@ -323,31 +313,45 @@ class _Bars:
     ) -> None:
         self.drawing.rect(first, middle - tall / 2, last - first, tall, fill, rx=2, **more)
 
-    def _draw_open(self, middle: float, interval: Interval, fill: str) -> None:
-        times = interval.start, interval.end
-        if OPEN_START in times:
-            self.drawing.arrowhead(self.axis.left - 4, middle, (-1, 0), fill, 14)
-        if OPEN_END in times:
-            self.drawing.arrowhead(self.axis.right + 4, middle, (1, 0), fill, 14)
-
-    def _outline(self, first: float, last: float, middle: float, fill: str) -> None:
-        border: dict[str, Any] = {"stroke": fill, "stroke_width": 1.2, "stroke_dasharray": "3 3"}
-        self._draw_bar(first, last, middle, colour("paper"), **border)
-
-    def _fade(self, x: float, side: int, top: float, tall: float, fill: str, step: float) -> None:
-        for index in range(_FADE_STEPS):
-            near = x + side * step * index
-            pale = 0.75 * (1 - index / _FADE_STEPS)
-            self.drawing.rect(min(near, near + side * step), top, step, tall, fill, opacity=pale)
+    def _fade(
+        self, interval: Interval, first: float, last: float, top: float, tall: float, fill: str,
+        step: float,
+    ) -> list[tuple[float, int]]:  # fmt: skip
+        """Let unknown ends fade out; return where, and to which side."""
+        ends = ((first, -1, interval.start), (last, 1, interval.end))
+        unknown = [(x, side) for x, side, time in ends if time == UNKNOWN]
+        for x, side in unknown:
+            for index in range(_FADE_STEPS):
+                near = x + side * step * index
+                pale, begin = 0.75 * (1 - index / _FADE_STEPS), min(near, near + side * step)
+                self.drawing.rect(begin, top, step, tall, fill, opacity=pale)
+        return unknown
 
     def _draw_question(self, x: float, middle: float, fill: str) -> None:
         style: dict[str, Any] = {"fill": fill, "text_anchor": "middle", "font_weight": 700}
         self.drawing.text(x, middle + 4, ["?"], _SIZE, **style)
 
-    def _stretch(self, span: Span, least: float) -> tuple[float, float]:
-        first, last = self.axis.x(span[0]), self.axis.x(span[1])
+    def _stretch(self, span: Span, least: float = _LEAST) -> tuple[float, float]:
+        first, last = map(self.axis.x, span)
         short = max(least - (last - first), 0.0) / 2
         return first - short, last + short
+
+    def draw_axis(self, y: float) -> None:
+        """Draw the axis with its dates and breaks."""
+        drawing, axis, soft = self.drawing, self.axis, colour("soft")
+        drawing.line([(axis.left, y), (axis.right, y)], soft, 1.0)
+        drawing.arrowhead(axis.right + 6, y, (1, 0), soft, 6)
+        for x in axis.breaks:
+            drawing.line([(x - 3, y), (x + 3, y)], colour("paper"), 4.0)
+            for shift in (-3, 3):
+                drawing.line([(x + shift - 2, y + 5), (x + shift + 2, y - 5)], soft, 1.2)
+        for x, date in axis.ticks:
+            drawing.line([(x, y), (x, y + 4)], soft, 1.0)
+            drawing.text(x, y + 16, [date], TICK_SIZE, fill=soft, text_anchor="middle")
+        if not axis.ticks:
+            text = "time: one arrangement that fits" if axis.knots else "no date is known"
+            middle = (axis.left + axis.right) / 2
+            drawing.text(middle, y + 16, [text], TICK_SIZE, fill=soft, text_anchor="middle")
 
 
 def _known_span(interval: Interval | None) -> Span | None:
@@ -362,7 +366,7 @@ def _draw_labels(
     drawing: Drawing, right: float, middle: float, link: Link, fill: str, *, hollow: bool
 ) -> None:
     """Write the names of a link on the left of its lane, and how it lies to the query's right."""
-    draw_badge(drawing, 14, middle, link.mark, fill, hollow)
+    _draw_badge(drawing, 14, middle, link.mark, fill, hollow)
     room = _NAMES - 38
     y = middle - 2 if link.detail else middle + 4
     drawing.label(30, y, link.label, room, _SIZE, font_weight=500)
@@ -371,23 +375,6 @@ def _draw_labels(
         drawing.text(right, middle + 4, [_SIGNS[link.relation]], _SIZE, font_weight=600)
     words = wrap(clean(link.word), _WORDS - 28, TICK_SIZE)
     drawing.text(right + 17, middle + 4 - (len(words) - 1) * 6, words, TICK_SIZE, full=link.word)
-
-
-def _draw_axis(drawing: Drawing, axis: Axis, y: float) -> None:
-    soft = colour("soft")
-    drawing.line([(axis.left, y), (axis.right, y)], soft, 1.0)
-    drawing.arrowhead(axis.right + 6, y, (1, 0), soft, 6)
-    for x in axis.breaks:
-        drawing.line([(x - 3, y), (x + 3, y)], colour("paper"), 4.0)
-        for shift in (-3, 3):
-            drawing.line([(x + shift - 2, y + 5), (x + shift + 2, y - 5)], soft, 1.2)
-    for x, date in axis.ticks:
-        drawing.line([(x, y), (x, y + 4)], soft, 1.0)
-        drawing.text(x, y + 16, [date], TICK_SIZE, fill=soft, text_anchor="middle")
-    if not axis.ticks:
-        text = "time: one arrangement that fits" if axis.knots else "no date is known"
-        middle = (axis.left + axis.right) / 2
-        drawing.text(middle, y + 16, [text], TICK_SIZE, fill=soft, text_anchor="middle")
 
 
 def _relation_text(interval: Interval, query: Interval, unit: Unit) -> str:
@@ -430,11 +417,8 @@ class Chain:
     def sentences(self) -> str:
         """The chain as text, for readers who cannot see it."""
         first, last = (self.nodes[end] for end in self.ends)
-        facts = [
-            link.sentence(self.nodes[index], self.nodes[index + 1])
-            for index, link in enumerate(self.links)
-            if link is not None
-        ]
+        neighbours = zip(self.links, self.nodes[:-1], self.nodes[1:], strict=True)
+        facts = [link.sentence(here, there) for link, here, there in neighbours if link is not None]
         return "; ".join([*facts, f"asked: {self.query.sentence(first, last)}", *self.notes])
 
 
@@ -467,7 +451,7 @@ def draw_chain(chain: Chain) -> str:
     ]
     bottom = _EDGE + 28 + (max(lines) - 1) * _LINES
     if any(link.interval is not None for link in (chain.query, *(link for link, _ in links))):
-        bottom = draw_timeline(drawing, bottom + 10, links, chain.query, chain.unit)
+        bottom = _draw_timeline(drawing, bottom + 10, links, chain.query, chain.unit)
     for note in chain.notes:
         for line in wrap(clean(note), width - 16, _SMALL, lines=3):
             bottom += _LINES + 3
@@ -479,7 +463,8 @@ def _draw_node(drawing: Drawing, x: float, name: str, room: float, *, end: bool)
     """Draw an entity; return the count of lines that its name takes."""
     ink, weight = colour("ink"), 600 if end else 400
     words = wrap(clean(name), room, _BOLD if end else _SIZE, lines=3)
-    drawing.circle(x, _EDGE, _NODE, ink if end else colour("paper"), stroke=ink, stroke_width=1.5)
+    look = {"fill": ink if end else colour("paper"), "stroke": ink, "stroke_width": 1.5}
+    drawing.add("circle", cx=x, cy=_EDGE, r=_NODE, **look)
     drawing.text(x, _EDGE + 22, words, _SIZE, full=name, text_anchor="middle", font_weight=weight)
     return len(words)
 
@@ -493,7 +478,7 @@ def _draw_edge(drawing: Drawing, here: float, there: float, link: Link, fill: st
     words = wrap(clean(link.label), there - here - 2 * _NODE - 8, _SMALL)
     top = _EDGE - 15 - (len(words) - 1) * _SMALL * 1.15
     drawing.text(middle, top, words, _SMALL, full=link.label, text_anchor="middle")
-    draw_badge(drawing, middle, _EDGE, link.mark, fill, hollow=False)
+    _draw_badge(drawing, middle, _EDGE, link.mark, fill, hollow=False)
 
 
 def _draw_query(drawing: Drawing, link: Link, here: float, there: float) -> None:
@@ -504,10 +489,11 @@ def _draw_query(drawing: Drawing, link: Link, here: float, there: float) -> None
         f"{here + side * bend:.1f},{_ROOF:.1f} H{there - side * bend:.1f} "
         f"Q{there:.1f},{_ROOF:.1f} {there:.1f},{_ROOF + bend:.1f} V{foot:.1f}"
     )
-    drawing.path(path, ink, 1.5, stroke_dasharray="5 4")
+    look = {"stroke": ink, "stroke_width": 1.5, "stroke_dasharray": "5 4"}
+    drawing.add("path", d=path, fill="none", **look)
     drawing.arrowhead(here if link.inverse else there, foot + 3, (0, 1), ink)
     middle = (here + there) / 2
     label = shorten(clean(link.label), abs(there - here) - 60, _BOLD)
     style: dict[str, Any] = {"full": link.label, "text_anchor": "middle", "font_weight": 600}
     drawing.text(middle, _ROOF - 13, [label], _SIZE, **style)
-    draw_badge(drawing, middle, _ROOF, link.mark, ink, hollow=True)
+    _draw_badge(drawing, middle, _ROOF, link.mark, ink, hollow=True)

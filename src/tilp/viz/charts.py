@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
@@ -68,20 +67,19 @@ def draw_lines(
     lines: Sequence[Line], x_name: str, y_name: str, *, x_log: bool = False, y_log: bool = False
 ) -> str:
     """Return a chart of lines with error bars, as SVG."""
-    with _style():
-        figure = new_figure((_WIDTH, 3.6))
-        axes: Any = figure.subplots()
+    points = [point for line in lines for point in line.points if point.y > 0 or not y_log]
+    x_log = x_log and any(point.x > 0 for point in points)
+    y_log = y_log and any(point.y > 0 for point in points)
+    ticks = sorted({point.x for point in points})
+
+    def draw(axes: Any) -> None:
         for index, line in enumerate(lines):
             if line.points:
                 _draw_line(axes, line, index if line.colour is None else line.colour)
-        points = [point for line in lines for point in line.points if point.y > 0 or not y_log]
-        x_log = x_log and any(point.x > 0 for point in points)
-        y_log = y_log and any(point.y > 0 for point in points)
         if x_log:
             axes.set_xscale("log")
         if y_log:
             axes.set_yscale("log", nonpositive="mask")
-        ticks = sorted({point.x for point in points})
         if len(ticks) <= _MOST_TICKS:
             axes.set_xticks(ticks)
             axes.minorticks_off()
@@ -89,19 +87,16 @@ def draw_lines(
             axis.set_major_formatter(lambda x, _: f"{x:,.0f}" if abs(x) >= 1_000 else f"{x:.3g}")
         if not y_log:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-        axes.set_xlabel(x_name, loc="right")
         axes.set_ylabel(y_name)
-        axes.grid(axis="y", linewidth=0.6)
-        _add_legend(figure, axes)
-        return _to_svg(figure)
+
+    return _to_svg(draw, 3.6, x_name, "y")
 
 
 def draw_bars(groups: Sequence[str], bars: Sequence[Bars], x_name: str) -> str:
     """Return a chart of horizontal bars from zero, in groups, as SVG."""
-    with _style():
-        figure = new_figure((_WIDTH, 1.1 + len(groups) * (0.17 * len(bars) + 0.16)))
-        axes: Any = figure.subplots()
-        height = 0.8 / max(len(bars), 1)
+    height = 0.8 / max(len(bars), 1)
+
+    def draw(axes: Any) -> None:
         for index, series in enumerate(bars):
             drawn = [(group, *value) for group, value in enumerate(series.values) if value]
             positions = [group + height * (index - (len(bars) - 1) / 2) for group, _, _ in drawn]
@@ -121,39 +116,44 @@ def draw_bars(groups: Sequence[str], bars: Sequence[Bars], x_name: str) -> str:
         axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
         axes.margins(x=0.12)
         axes.axvline(0.0, color=LIGHT["soft"], linewidth=0.8)
-        axes.set_xlabel(x_name, loc="right")
-        axes.grid(axis="x", linewidth=0.6)
         axes.set_axisbelow(True)
-        _add_legend(figure, axes)
-        return _to_svg(figure)
+
+    return _to_svg(draw, 1.1 + len(groups) * (0.17 * len(bars) + 0.16), x_name, "x")
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
-    """Return an empty matplotlib figure, or say how to install matplotlib."""
+def _matplotlib() -> Any:
+    """Return matplotlib, or say how to install it."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure
     except ImportError as failure:
         message = 'figures need matplotlib: pip install "tilp[plot]"'
         raise MissingMatplotlibError(message) from failure
-    return Figure(figsize=size, layout="constrained")
+    return matplotlib
 
 
-@contextmanager
-def _style() -> Iterator[None]:
-    try:
-        from matplotlib import rc_context
-    except ImportError:
-        yield  # `new_figure` says what is missing
-        return
-    with rc_context(_STYLE), warnings.catch_warnings():
+def new_figure(size: tuple[float, float]) -> Figure:
+    """Return an empty matplotlib figure."""
+    figure: Figure = _matplotlib().figure.Figure(figsize=size, layout="constrained")
+    return figure
+
+
+def _to_svg(draw: Callable[[Any], None], height: float, x_name: str, grid: str) -> str:
+    """Return what is drawn on a figure's axes, with a grid and a legend."""
+    with _matplotlib().rc_context(_STYLE), warnings.catch_warnings():
         # Names may have characters that matplotlib's own font lacks; the reader's font has them.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        yield
-
-
-def _to_svg(figure: Figure) -> str:
-    buffer, metadata = io.StringIO(), dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    figure.savefig(buffer, format="svg", metadata=metadata)
+        figure = new_figure((_WIDTH, height))
+        axes: Any = figure.subplots()
+        draw(axes)
+        axes.set_xlabel(x_name, loc="right")
+        axes.grid(axis=grid, linewidth=0.6)
+        handles, labels = axes.get_legend_handles_labels()
+        if handles:
+            columns = max(1, min(4, 72 // (max(map(len, labels)) + 6)))
+            where: Any = {"loc": "outside upper left", "ncols": columns}
+            figure.legend(handles, labels, frameon=False, **where)
+        buffer, metadata = io.StringIO(), dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=metadata)
     return buffer.getvalue()
 
 
@@ -167,13 +167,6 @@ def _draw_line(axes: Any, line: Line, index: int) -> None:
     style |= {"linestyle": _DASHES[index // SERIES % len(_DASHES)], "linewidth": 1.6}
     style |= {"marker": "o", "markersize": 4, "capsize": 3, "label": _legend_name(line.name)}
     axes.errorbar(x, y, yerr=None if all(map(isnan, spreads)) else spreads, **style)
-
-
-def _add_legend(figure: Any, axes: Any) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        columns = max(1, min(4, 72 // (max(map(len, labels)) + 6)))
-        figure.legend(handles, labels, loc="outside upper left", ncols=columns, frameon=False)
 
 
 def _legend_name(name: str) -> str:

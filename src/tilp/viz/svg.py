@@ -60,20 +60,12 @@ class Drawing:
 
     def rect(self, x: float, y: float, width: float, height: float, fill: str, **more: Any) -> None:
         """Add a rectangle."""
-        self._add("rect", x=x, y=y, width=width, height=height, fill=fill, **more)
-
-    def circle(self, x: float, y: float, radius: float, fill: str, **more: Any) -> None:
-        """Add a circle."""
-        self._add("circle", cx=x, cy=y, r=radius, fill=fill, **more)
+        self.add("rect", x=x, y=y, width=width, height=height, fill=fill, **more)
 
     def line(self, points: Sequence[Point], stroke: str, width: float, **more: Any) -> None:
         """Add a line through points."""
         path = _points_text(points)
-        self._add("polyline", points=path, fill="none", stroke=stroke, stroke_width=width, **more)
-
-    def path(self, path: str, stroke: str, width: float, **more: Any) -> None:
-        """Add a curve."""
-        self._add("path", d=path, fill="none", stroke=stroke, stroke_width=width, **more)
+        self.add("polyline", points=path, fill="none", stroke=stroke, stroke_width=width, **more)
 
     def arrowhead(self, x: float, y: float, direction: Point, fill: str, size: float = 8) -> None:
         """Add an arrowhead with its tip at a point."""
@@ -81,7 +73,7 @@ class Drawing:
         back_x, back_y, half = x - across * size, y - along * size, size * 0.5
         left = back_x + along * half, back_y + across * half
         right = back_x - along * half, back_y - across * half
-        self._add("polygon", points=_points_text([(x, y), left, right]), fill=fill)
+        self.add("polygon", points=_points_text([(x, y), left, right]), fill=fill)
 
     def text(
         self, x: float, y: float, lines: Sequence[str], size: float, *, full: str = "", **more: Any
@@ -90,7 +82,7 @@ class Drawing:
         if not any(lines):
             return
         more = {"fill": colour("ink")} | more
-        element = self._add("text", x=x, y=y, font_size=size, **more)
+        element = self.add("text", x=x, y=y, font_size=size, **more)
         if full and clean(full) != " ".join(lines):
             ElementTree.SubElement(element, "title").text = clean(full)
         for index, line in enumerate(lines):
@@ -110,7 +102,8 @@ class Drawing:
         self._root.attrib.update({"viewBox": f"0 0 {width} {tall}", "width": width, "height": tall})
         return ElementTree.tostring(self._root, encoding="unicode")
 
-    def _add(self, tag: str, **attributes: object) -> ElementTree.Element:
+    def add(self, tag: str, **attributes: object) -> ElementTree.Element:
+        """Add an element."""
         texts = {
             name.replace("_", "-"): _number(value) if isinstance(value, float) else str(value)
             for name, value in attributes.items()

@@ -117,10 +117,7 @@ def inverse_edges(interval: NDArray[Any]) -> Ids:
 def sum_over_targets(
     edges: Edges, values: NDArray[Any], *, edges_at_once: int = 1_000_000
 ) -> NDArray[Any]:
-    """Return, for each entity, the sum of the values of its edges' targets.
-
-    Entities are taken in chunks of about `edges_at_once` edges, which bounds the memory.
-    """
+    """Return, for each entity, the sum of the values of its edges' targets, in bounded memory."""
     sums = np.zeros(len(values))
     first = 0
     while first < len(values):

@@ -86,10 +86,7 @@ class RuleEncoding:
         return turned
 
     def with_relations(self, rows: Ints, relations: Ints) -> Ints:
-        """Return rules with other relations in the body, given for each directed relation.
-
-        Words of user-defined constraints are not expected in them.
-        """
+        """Return rules with other relations in the body, given for each directed relation."""
         changed = rows.copy()
         for length in range(1, self.max_length + 1):
             of_length = rows[:, 1] == length

@@ -23,11 +23,7 @@ Times = tuple[Ints, Ints]
 
 @dataclass(frozen=True)
 class Groundings:
-    """Walks of a rule.
-
-    They come by the sum of their facts' gaps to the query's time, the smallest first. Unless
-    `complete`, some were dropped on the way, the farthest first.
-    """
+    """Walks of a rule, the nearest in time first; unless `complete`, far ones are missing."""
 
     walks: tuple[tuple[Step, ...], ...]
     complete: bool

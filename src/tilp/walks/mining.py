@@ -4,16 +4,15 @@
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ints, Mask
 from tilp._utils.files import new_file
 from tilp._utils.random import sample_share
 from tilp.errors import TilpError
@@ -22,14 +21,12 @@ from tilp.parallel import Workers, use_workers
 from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.types import MAX_RULES, Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint
-from tilp.walks.encoding import CompiledRules
 from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
 
 _MAX_RULES = 300_000  # in memory for one relation at a time
 _SEARCH_COST = 0.3  # share of the work, for progress; the rest is counting
 _CANDIDATES = 5  # times as many rules are counted as are returned
 _HASH = np.uint64(0x9E3779B97F4A7C15)
-_Value = TypeVar("_Value")
 _KEY = ["form", "length", "relation", "relations", "digits", "code"]
 
 
@@ -110,10 +107,7 @@ def mine_relations(
     walker: Walker, relations: Sequence[str], settings: MiningSettings, workers: Workers, *,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[tuple[str, list[MinedRule]]]:  # fmt: skip
-    """Find the rules for each of some relations, in both directions, the costliest first.
-
-    Several are mined at once, so that workers walk for one while the rules of another are merged.
-    """
+    """Find the rules for relations, in both directions, several at once, the costliest first."""
     costs = {
         name: float(walker.cost(mining_queries(walker, name, settings).subject)[1].sum())
         for name in relations
@@ -139,21 +133,22 @@ def _mine_relation(
     advance: Callable[[float], None],
 ) -> list[MinedRule]:  # fmt: skip
     queries = mining_queries(walker, relation, settings)
-    merge = _Merge()
+    found = [pl.DataFrame(schema=dict.fromkeys([*_KEY, "support"], pl.Int64))]
     searched = cheaper_queries(walker, queries) if walker.can_mirror else queries
     chunks = chunks_by(walker, searched, searched.answer)
     for index, part in enumerate(workers.map(partial(_find, walker), chunks)):
-        merge.add(part)
+        found.append(part)
+        if sum(map(len, found)) > 4 * _MAX_RULES:  # in bounded memory
+            found = [_merged(found)]
         advance(_SEARCH_COST * (index + 1) / len(chunks))
-    candidates = merge.candidates(settings)
+    candidates = _most_supported(_merged(found), settings)
     if not len(candidates):
         advance(1.0)
         return []
-
-    def advance_counting(share: float) -> None:
-        advance(_SEARCH_COST + (1 - _SEARCH_COST) * share)
-
-    statistics, sampled = _count(walker, queries, candidates, workers, advance_counting)
+    statistics, sampled = _count(
+        walker, queries, candidates, workers,
+        lambda share: advance(_SEARCH_COST + (1 - _SEARCH_COST) * share),
+    )  # fmt: skip
     return [
         _with_statistics(MinedRule(rule), statistics[row], sampled, len(queries) // 2)
         for row, rule in _best_rules(walker, candidates, statistics, settings.top)
@@ -161,15 +156,16 @@ def _mine_relation(
 
 
 def _count(
-    walker: Walker, queries: QueryTable, rows: NDArray[np.int64], workers: Workers,
+    walker: Walker, queries: QueryTable, rows: Ints, workers: Workers,
     advance: Callable[[float], None],
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:  # fmt: skip
+) -> tuple[Floats, Mask]:  # fmt: skip
     """Return the statistics of each rule, and if walks were sampled by direction and length."""
     compiled = walker.encoding.compiled(rows)
     statistics = np.zeros((len(rows), 3))
     sampled = np.zeros((2, walker.max_length + 1), dtype=np.bool_)
     chunks = chunks_by(walker, queries, queries.subject)
-    tallies = workers.map(partial(_tally, walker, compiled, workers.block_bytes), chunks)
+    tally_chunk = partial(walker.tally, rules=compiled, block_bytes=workers.block_bytes)
+    tallies = workers.map(tally_chunk, chunks)
     for index, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
         statistics += tally
         inverse = chunk.directed_relation >= len(walker.graph.relations)
@@ -194,9 +190,7 @@ def count_rules(
     return RuleSet(counted[mined.rule] for mined in rules)
 
 
-def _with_statistics(
-    mined: MinedRule, statistics: NDArray[np.float64], sampled: NDArray[np.bool_], facts: int
-) -> MinedRule:
+def _with_statistics(mined: MinedRule, statistics: Floats, sampled: Mask, facts: int) -> MinedRule:
     support, body_support, rate = statistics.tolist()
     return replace(
         mined,
@@ -209,10 +203,7 @@ def _with_statistics(
 
 
 def cheaper_queries(walker: Walker, queries: QueryTable) -> QueryTable:
-    """Return, of the two queries of each fact, the one whose answer costs less to search from.
-
-    A search from an answer serves all queries that share it.
-    """
+    """Return, of the two queries of each fact, the one whose answer costs less to search from."""
     answers, index, count = np.unique(queries.answer, return_inverse=True, return_counts=True)
     cost = (walker.steps_from[answers] / count)[index]
     n_facts = len(queries) // 2  # first all facts in one direction, then in the other
@@ -232,11 +223,8 @@ def mining_walker(
     )  # fmt: skip
 
 
-def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.int64]:
-    """Return the training facts that are queried, ascending.
-
-    They are a share of the graph's targets, at most `settings.sample` of each relation.
-    """
+def target_facts(graph: TemporalGraph, settings: MiningSettings) -> Ints:
+    """Return the training facts that are queried, ascending: a share, a sample of each relation."""
     targets = graph.targets
     if settings.share < 1.0:
         targets = targets[sample_share(len(targets), settings.share, settings.seed)]
@@ -248,9 +236,7 @@ def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.i
     return np.sort(np.concatenate([_sample(graph, rows, settings) for rows in parts]))
 
 
-def _sample(
-    graph: TemporalGraph, rows: NDArray[np.int64], settings: MiningSettings
-) -> NDArray[np.int64]:
+def _sample(graph: TemporalGraph, rows: Ints, settings: MiningSettings) -> Ints:
     """Return the facts of one relation that are queried, ascending."""
     if settings.sample is None or len(rows) <= settings.sample:
         return rows
@@ -278,39 +264,19 @@ def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
     return _prune(pl.DataFrame(rows, schema=_KEY).with_columns(support=pl.Series(support)))
 
 
-def _tally(
-    walker: Walker, rules: CompiledRules, block_bytes: float, queries: QueryTable
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return walker.tally(queries, rules, block_bytes)
+def _merged(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return _prune(pl.concat(parts).group_by(_KEY).agg(pl.sum("support")))
 
 
-class _Merge:
-    """Merges the rules of chunks, one chunk after the other, in bounded memory."""
-
-    def __init__(self) -> None:
-        self._parts: list[pl.DataFrame] = []
-
-    def add(self, part: pl.DataFrame) -> None:
-        """Add the rules of the next chunk."""
-        self._parts.append(part)
-        if sum(map(len, self._parts)) > 4 * _MAX_RULES:
-            self._parts = [self._merged()]
-
-    def candidates(self, settings: MiningSettings) -> NDArray[np.int64]:
-        """Return the rules of each direction with the highest support, as many as are counted."""
-        if not self._parts:
-            return np.empty((0, len(_KEY)), np.int64)
-        table = (
-            self._merged()
-            .filter(pl.col("support") >= settings.min_support)
-            .sort("relation", "support", *_KEY, descending=[False, True, *[False] * len(_KEY)])
-            .group_by("relation", maintain_order=True)
-            .head(_CANDIDATES * settings.top)
-        )
-        return table.select(_KEY).to_numpy().astype(np.int64)
-
-    def _merged(self) -> pl.DataFrame:
-        return _prune(pl.concat(self._parts).group_by(_KEY).agg(pl.sum("support")))
+def _most_supported(table: pl.DataFrame, settings: MiningSettings) -> Ints:
+    """Return the rules of each direction with the highest support, as many as are counted."""
+    candidates = (
+        table.filter(pl.col("support") >= settings.min_support)
+        .sort("relation", "support", *_KEY, descending=[False, True, *[False] * len(_KEY)])
+        .group_by("relation", maintain_order=True)
+        .head(_CANDIDATES * settings.top)
+    )
+    return candidates.select(_KEY).to_numpy().astype(np.int64)
 
 
 def _prune(table: pl.DataFrame) -> pl.DataFrame:
@@ -329,7 +295,7 @@ def _prune(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _best_rules(
-    walker: Walker, candidates: NDArray[np.int64], statistics: NDArray[np.float64], top: int
+    walker: Walker, candidates: Ints, statistics: Floats, top: int
 ) -> Iterator[tuple[int, Rule]]:
     """Yield row and rule of the best of each direction; of rules in several forms the first."""
     _, body_support, rate = statistics.T
@@ -368,8 +334,7 @@ class MiningCheckpoint:
             "settings": json.loads(json.dumps(asdict(settings))),
             "relations": self.relations,
         }
-        self._mined: dict[str, RuleSet] = {}
-        self._lines: dict[str, str] = {}  # of the file, by relation
+        self._mined: dict[str, tuple[RuleSet, str]] = {}  # rules and their lines, by relation
         self._resume()
 
     def finish(
@@ -383,21 +348,23 @@ class MiningCheckpoint:
         with use_workers(workers, threads) as workers:
             mined = mine_relations(self._walker, left, self._settings, workers, progress=progress)
             for relation, rules in mined:
-                self._mined[relation] = RuleSet(rules)
-                self._lines[relation] = self._mined[relation].to_jsonl()
+                self._add(relation, rules)
                 self.done.append(relation)
                 self._write()
         self._write()
         self.notes.unlink(missing_ok=True)
-        return RuleSet(rule for rules in self._in_order(self._mined) for rule in rules)
+        return RuleSet(rule for rules, _ in self._in_order() for rule in rules)
 
-    def _in_order(self, by_relation: Mapping[str, _Value]) -> Iterator[_Value]:
-        """Yield the values of the relations mined so far, in the order of the relations."""
-        return (by_relation[name] for name in self.relations if name in by_relation)
+    def _add(self, relation: str, rules: Iterable[MinedRule]) -> None:
+        rule_set = RuleSet(rules)
+        self._mined[relation] = rule_set, rule_set.to_jsonl()
+
+    def _in_order(self) -> list[tuple[RuleSet, str]]:
+        return [self._mined[name] for name in self.relations if name in self._mined]
 
     def _write(self) -> None:
         # First the rules, then the note: a note never lists relations whose rules are not there.
-        _replace(self._out, "".join(self._in_order(self._lines)))
+        _replace(self._out, "".join(lines for _, lines in self._in_order()))
         self._write_note()
 
     def _write_note(self) -> None:
@@ -421,9 +388,7 @@ class MiningCheckpoint:
         self.done = done
         rules = RuleSet.read_jsonl(self._out) if done else RuleSet()
         for relation in done:
-            of_relation = (mined for mined in rules if mined.rule.head.relation == relation)
-            self._mined[relation] = RuleSet(of_relation)
-            self._lines[relation] = self._mined[relation].to_jsonl()
+            self._add(relation, (rule for rule in rules if rule.rule.head.relation == relation))
 
 
 def _replace(path: Path, text: str) -> None:

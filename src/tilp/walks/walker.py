@@ -11,43 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._kernels import types as kernels
 from tilp._kernels.search import find_rules
-from tilp._kernels.types import (
-    ADJACENT_PAIRS,
-    ALL_PAIRS,
-    ALLEN_CODES,
-    CLASS_CODES,
-    GAP_CODES,
-    NO_CODES,
-    NO_PAIRS,
-    Edges,
-    IntervalClasses,
-    Marks,
-    QueriesByAnswer,
-    QueriesBySubject,
-    RuleIndex,
-    SearchWorkspace,
-    Trie,
-    Workspace,
-)
 from tilp._kernels.walk import ENDS, MARKED, RULE_ENDS, walk
-from tilp._utils.arrays import ranges_to_indices, split_by_sum
+from tilp._utils.arrays import Floats, Ids, Ints, ranges_to_indices, split_by_sum
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import split_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
 from tilp.time import TemporalRelation, possible_intervals
 from tilp.types import Grain
+from tilp.walks import edges as edge_tables
 from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
-from tilp.walks.edges import (
-    EdgeIntervals,
-    build_edges,
-    edges_without,
-    inverse_edges,
-    prepared_edges,
-    sum_over_targets,
-    sum_records,
-)
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 
 DEFAULT_LIMIT = 1_000_000
@@ -57,13 +32,18 @@ CHUNK_STEPS = 1e6
 """Steps of a chunk of queries: enough for its overhead not to matter."""
 
 _MAX_CHUNKS = 1024
-_BODY_PAIRS = {Grain.ADJACENT: ADJACENT_PAIRS, Grain.PAIRS: ALL_PAIRS}
-_CODE_TYPES = {Grain.ALLEN: ALLEN_CODES, Grain.GAP: GAP_CODES, Grain.STATIC: NO_CODES}
+_BODY_PAIRS = {Grain.ADJACENT: kernels.ADJACENT_PAIRS, Grain.PAIRS: kernels.ALL_PAIRS}
+_CODE_TYPES = {
+    Grain.ALLEN: kernels.ALLEN_CODES,
+    Grain.GAP: kernels.GAP_CODES,
+    Grain.STATIC: kernels.NO_CODES,
+}
+_MIN_SLOTS = 1 << 18  # that are counted in at once; more of them would not stay in the CPU cache
 _N_KEYS = {ENDS: 7, RULE_ENDS: 3, MARKED: 2}  # columns of records before those of counts
 _MIN_SEARCH = 5_000  # walks of one length; it takes fewer of them to find rules than to count them
 _STEPS_OF_ALL = 50_000  # about as many as the rules of one relation take of one length
 _RECORD_BYTES = 200  # that a record of a query and a rule takes, with copies on the way
-_NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
+_NO_MARKS = kernels.Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +64,8 @@ class Walker:
 
     Args:
         graph: the graph.
-        grains: the temporal forms of rules. More forms find more, and take longer.
-        max_length: of walks, at most `MAX_LENGTH`. Each step more takes many times as long.
+        grains: the temporal forms; likewise `max_length`, `limit`, `seed`, see `MiningSettings`.
         splits: whose facts are walked on.
-        limit: steps of one length from one entity, past which walks are sampled.
-        seed: for sampling.
         constraints: user-defined constraints on steps.
         classes: user-defined classes of pairs of intervals, in place of before, touching and after.
         every_reading: whether facts and queries with a missing date are walked once for each of
@@ -139,12 +116,12 @@ class Walker:
         )
 
     @cached_property
-    def edges(self) -> Edges:
+    def edges(self) -> kernels.Edges:
         """The edges that are walked on."""
         if self._prepared is not None:
-            return prepared_edges(self.graph.index(self._splits), self._prepared)
+            return edge_tables.prepared_edges(self.graph.index(self._splits), self._prepared)
         interval = None if self.classes is None else self._intervals[0]
-        return build_edges(
+        return edge_tables.build_edges(
             self._edge_intervals, self.encoding.symbols, self.graph.attributes, interval
         )
 
@@ -165,19 +142,19 @@ class Walker:
         for name in ("_edge_intervals", "_prepared", "_inverse", "steps_from"):
             vars(other).pop(name, None)
         other.graph = self.graph.without(excluded)
-        other.edges = edges_without(edges, self.graph.rows_after_removal(excluded))
+        other.edges = edge_tables.edges_without(edges, self.graph.rows_after_removal(excluded))
         return other
 
     @cached_property
-    def _edge_intervals(self) -> EdgeIntervals:
-        return EdgeIntervals.of(self.graph, self._splits, every=self.every_reading)
+    def _edge_intervals(self) -> edge_tables.EdgeIntervals:
+        return edge_tables.EdgeIntervals.of(self.graph, self._splits, every=self.every_reading)
 
     @cached_property
-    def _inverse(self) -> NDArray[np.int32]:
+    def _inverse(self) -> Ids:
         """The inverse of each edge."""
         if self._prepared is not None:
             return self._prepared.inverse
-        return inverse_edges(self._edge_intervals.interval)
+        return edge_tables.inverse_edges(self._edge_intervals.interval)
 
     def prepare_search(self) -> None:
         """Compute what `find` needs, before several threads need it at once."""
@@ -192,7 +169,7 @@ class Walker:
         return {name: value for name, value in vars(self).items() if name not in omitted}
 
     @cached_property
-    def _intervals(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    def _intervals(self) -> tuple[Ids, Ints, Ints]:
         """Distinct intervals, for `classes`: the id of each edge interval, and starts and ends."""
         both = np.stack([self._edge_intervals.start, self._edge_intervals.end], axis=1)
         distinct, ids = np.unique(both, axis=0, return_inverse=True)
@@ -205,20 +182,22 @@ class Walker:
         _, start, end = self._intervals
         return self.classes.table(start, end, start, end)
 
-    def _interval_classes(self, queries: QueriesBySubject | QueriesByAnswer) -> IntervalClasses:
+    def _interval_classes(self, queries: kernels.GroupedQueries) -> kernels.IntervalClasses:
         table = self._class_table
         if self.classes is None:
-            return IntervalClasses(len(TemporalRelation), table, np.empty((0, 0), np.int8))
+            return kernels.IntervalClasses(len(TemporalRelation), table, np.empty((0, 0), np.int8))
         _, start, end = self._intervals
         of_query = self.classes.table(start, end, queries.start, queries.end)
-        return IntervalClasses(len(self.classes.words), table, np.ascontiguousarray(of_query.T))
+        return kernels.IntervalClasses(
+            len(self.classes.words), table, np.ascontiguousarray(of_query.T)
+        )
 
     def steps(self, walk: NDArray[Any]) -> tuple[Step, ...]:
         """Return the steps of a walk, given by its edges."""
         inverse = self.edges.relation[walk] >= self.encoding.symbols.count // 2
         return tuple(map(Step, self.edges.fact[walk].tolist(), inverse.tolist()))
 
-    def cost(self, entity: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def cost(self, entity: Ids) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the distinct ones of queries' entities, and about how many steps each takes."""
         distinct, counts = np.unique(entity, return_counts=True)
         return distinct, self.steps_from[distinct] * (4 + counts) + 100
@@ -230,11 +209,11 @@ class Walker:
         most = max(self.limit, _STEPS_OF_ALL)
         total: NDArray[Any] = np.minimum(steps, most)
         for _ in range(1, self.max_length):
-            steps = sum_over_targets(self.edges, steps)
+            steps = edge_tables.sum_over_targets(self.edges, steps)
             total = total + np.minimum(steps, most)
         return total
 
-    def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def find(self, queries: QueryTable) -> tuple[Ints, Ints]:
         """Find the rules by which walks reach the answers of queries.
 
         Returns the row of each rule, as in `RuleEncoding`, and the number of queries whose answer
@@ -242,9 +221,7 @@ class Walker:
         """
         return self._find(queries, self.encoding.forms)
 
-    def find_both_directions(
-        self, queries: QueryTable
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def find_both_directions(self, queries: QueryTable) -> tuple[Ints, Ints]:
         """Find rules where every query also stands for its fact queried from the other end.
 
         Walks from there are the same, read backwards. A rule that is found in both directions has
@@ -267,27 +244,24 @@ class Walker:
         """Whether `find_both_directions` can be used."""
         return self.classes is None and not self.encoding.symbols.constraints
 
-    def _find(
-        self, queries: QueryTable, forms: Sequence[TemporalForm]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _find(self, queries: QueryTable, forms: Sequence[TemporalForm]) -> tuple[Ints, Ints]:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
-        table = QueriesByAnswer(
-            answers, np.append(begin, len(queries)).astype(np.int64), queries.subject,
-            queries.directed_relation, queries.fact, queries.start, queries.end,
-        )  # fmt: skip
+        table = _grouped(answers, begin, queries)
+        n_entities, n_edges = len(self.graph.entities), len(self.edges.fact)
+        arrays = np.zeros((self.max_length, n_entities)), np.zeros(n_entities, np.int64)
+        space = kernels.SearchWorkspace(*arrays, np.empty(n_edges, np.int64))
         return find_rules(
             self.edges, self._inverse, self._interval_classes(table), table,
             *_describe_forms(forms), len(self.encoding.forms), self.encoding.symbols.count,
             self.max_length, self.distinct, max(min(self.limit, _MIN_SEARCH), self.limit // 10),
-            self.seed,
-            SearchWorkspace.of(self.max_length, len(self.graph.entities), len(self.edges.fact)),
+            self.seed, space,
         )  # fmt: skip
 
     def blocks(
         self, queries: QueryTable, rules: CompiledRules, block_bytes: float,
         more_bytes: NDArray[Any] | float = 0.0,
-    ) -> list[NDArray[np.int64]]:  # fmt: skip
+    ) -> list[Ints]:  # fmt: skip
         """Return the indices of queries in blocks of bounded memory, in the order of walks.
 
         `more_bytes` are what each query takes beside the records of the rules of its relation.
@@ -300,13 +274,13 @@ class Walker:
 
     def tally(
         self, queries: QueryTable, rules: CompiledRules, block_bytes: float = np.inf
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Floats, Floats]:
         """Return support, body support and the sum of arriving rates of each rule, and weights."""
         sums = np.zeros((3, len(rules.order)))
         weights = np.empty((len(queries), self.max_length + 1))
         for block in self.blocks(queries, rules, block_bytes):
             part, n = queries[block], len(block)
-            marks = Marks(np.arange(n + 1), part.answer, np.zeros(n, np.int8))
+            marks = kernels.Marks(np.arange(n + 1), part.answer, np.zeros(n, np.int8))
             records, weights[block] = self._walk(
                 part, rules.index, rules.trie, MARKED, marks, every_reading=False
             )
@@ -316,7 +290,7 @@ class Walker:
             sums[:2] += [np.bincount(rule, of, sums.shape[1]) for of in (at_answer > 0, None)]
         return sums.T, weights
 
-    def count(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def count(self, queries: QueryTable) -> tuple[Ints, Floats]:
         """Count the walks of all rules by end.
 
         Returns rows of query, form, length, relations, digits, code, end and count; and weights.
@@ -324,23 +298,21 @@ class Walker:
         records, weights = self._walk(queries, NO_RULES, NO_TRIE, ENDS)
         return records[:, :8], weights
 
-    def apply(
-        self, queries: QueryTable, rules: CompiledRules
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def apply(self, queries: QueryTable, rules: CompiledRules) -> tuple[Ints, Floats]:
         """Return rows of query, rule, end and count N_c of the given rules; and weights."""
         records, weights = self._walk(queries, rules.index, rules.trie, RULE_ENDS)
         records[:, 1] = rules.order[records[:, 1]]
         return records, weights
 
     def count_marked(
-        self, queries: QueryTable, rules: CompiledRules, offsets: NDArray[np.int64],
-        entity: NDArray[np.int32], mark: NDArray[np.int8],
-    ) -> NDArray[np.int64]:  # fmt: skip
+        self, queries: QueryTable, rules: CompiledRules, offsets: Ints,
+        entity: Ids, mark: NDArray[np.int8],
+    ) -> Ints:  # fmt: skip
         """Return rows of query, rule, walks, and walks that end at each kind of marked candidate.
 
         The marked candidates of each query stand at `offsets`, each once; `mark` is their kind.
         """
-        marks = Marks(offsets, entity, mark)
+        marks = kernels.Marks(offsets, entity, mark)
         records, _ = self._walk(queries, rules.index, rules.trie, MARKED, marks)
         records[:, 1] = rules.order[records[:, 1]]
         return records
@@ -350,9 +322,9 @@ class Walker:
         return self.encoding.compiled(self.encoding.encode(rules))
 
     def _walk(
-        self, queries: QueryTable, index: RuleIndex, trie: Trie, purpose: int,
-        marks: Marks = _NO_MARKS, *, every_reading: bool = True,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
+        self, queries: QueryTable, index: kernels.RuleIndex, trie: kernels.Trie, purpose: int,
+        marks: kernels.Marks = _NO_MARKS, *, every_reading: bool = True,
+    ) -> tuple[Ints, Floats]:  # fmt: skip
         n_queries = len(queries)
         query_of = np.arange(n_queries)
         if self.every_reading and every_reading:
@@ -364,43 +336,47 @@ class Walker:
         order = np.lexsort((queries.end, queries.start, relation, queries.subject))
         shared = np.column_stack([queries.subject[order], relation[order]])
         begin = np.flatnonzero((np.diff(shared, axis=0, prepend=-1) != 0).any(axis=1))
-        subjects = shared[begin, 0]
-        offsets = np.append(begin, len(order)).astype(np.int64)
-        columns = ("directed_relation", "fact", "start", "end", "answer")
-        ordered = (getattr(queries, name)[order] for name in columns)
-        table = QueriesBySubject(subjects.astype(np.int32), offsets, *ordered)
+        table = _grouped(shared[begin, 0].astype(np.int32), begin, queries[order])
+        # Zeros on pages that are not used cost nothing.
+        sizes = max(_MIN_SLOTS, 2 * self._n_codes), len(self.graph.entities), len(self.graph)
+        space = kernels.Workspace(*(np.zeros(size, np.int32) for size in sizes))
         records, weights = walk(
             self.edges, self._interval_classes(table), trie, table, index,
             *_describe_forms(self.encoding.forms), self.encoding.symbols.count, self.max_length,
-            self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order),
-            Workspace.of(self._n_codes, len(self.graph.entities), len(self.graph)),
+            self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order), space,
         )  # fmt: skip
         by_query = np.empty_like(weights)
         by_query[order] = weights
         records[:, 0] = query_of[order[records[:, 0]]]
         if len(queries) > n_queries:
-            records = sum_records(records, _N_KEYS[purpose])
+            records = edge_tables.sum_records(records, _N_KEYS[purpose])
             by_query = by_query[np.searchsorted(query_of, np.arange(n_queries))]
         return records, by_query
 
 
-def _describe_forms(forms: Sequence[TemporalForm]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _grouped(entity: Ids, begin: Ints, queries: QueryTable) -> kernels.GroupedQueries:
+    offsets = np.append(begin, len(queries)).astype(np.int64)
+    columns = ("subject", "directed_relation", "fact", "start", "end")
+    return kernels.GroupedQueries(entity, offsets, *(getattr(queries, name) for name in columns))
+
+
+def _describe_forms(forms: Sequence[TemporalForm]) -> tuple[Ids, Ids]:
     """Return which pairs the bodies of each form distinguish, and what its codes consist of."""
-    body_pairs = [_BODY_PAIRS.get(form.grain, NO_PAIRS) for form in forms]
-    code_types = [_CODE_TYPES.get(form.grain, CLASS_CODES) for form in forms]
+    body_pairs = [_BODY_PAIRS.get(form.grain, kernels.NO_PAIRS) for form in forms]
+    code_types = [_CODE_TYPES.get(form.grain, kernels.CLASS_CODES) for form in forms]
     return np.array(body_pairs, np.int32), np.array(code_types, np.int32)
 
 
-def _reorder_marks(marks: Marks, order: NDArray[np.int64]) -> Marks:
+def _reorder_marks(marks: kernels.Marks, order: Ints) -> kernels.Marks:
     """Return the marks of queries that are put into another order."""
     if not len(marks.offsets):
         return marks
     offsets, indices = ranges_to_indices(marks.offsets[:-1][order], marks.offsets[1:][order])
-    return Marks(offsets, marks.entity[indices], marks.mark[indices])
+    return kernels.Marks(offsets, marks.entity[indices], marks.mark[indices])
 
 
 def chunks_by(
-    walker: Walker, queries: QueryTable, entity: NDArray[np.int32], *,
+    walker: Walker, queries: QueryTable, entity: Ids, *,
     chunk_steps: float = CHUNK_STEPS,
 ) -> list[QueryTable]:  # fmt: skip
     """Cut queries into chunks of about the same cost, those with the same entity together.

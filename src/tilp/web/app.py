@@ -34,12 +34,9 @@ data, or numbers in its unit.
 
 
 def create_app(
-    model: TILP,
-    *,
-    name: str,
-    limits: Limits | None = None,
+    model: TILP, *, name: str, limits: Limits | None = None,
     when_ready: Callable[[], None] | None = None,
-) -> FastAPI:
+) -> FastAPI:  # fmt: skip
     """Return the service of a model, as an ASGI app for any server.
 
     The model warms up when the app starts; `/ready` answers 200 from then on.

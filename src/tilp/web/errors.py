@@ -31,14 +31,9 @@ class ServiceError(Exception):
     """Request that fails, with its code, message, similar names, HTTP status and headers."""
 
     def __init__(
-        self,
-        code: Code,
-        message: str,
-        *,
-        near: Sequence[str] = (),
-        status: int | None = None,
+        self, code: Code, message: str, *, near: Sequence[str] = (), status: int | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.code, default_status = code.value
         self.message, self.near, self.status = message, tuple(near), status or default_status

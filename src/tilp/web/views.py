@@ -53,16 +53,9 @@ class ModelView:
         return TopKPredictor(self._graph, self._scorer, k).predict(queries) if queries else []
 
     def explain(
-        self,
-        query: Query,
-        candidate: str | None,
-        *,
-        against: str | None = None,
-        without: Sequence[int] = (),
-        groundings: int,
-        reasons: int,
-        pictures: bool,
-    ) -> dict[str, Any]:
+        self, query: Query, candidate: str | None, *, against: str | None = None,
+        without: Sequence[int] = (), groundings: int, reasons: int, pictures: bool,
+    ) -> dict[str, Any]:  # fmt: skip
         """Return the explanation of a candidate (None: the best) as JSON."""
         found = self._model.explain(
             query, candidate, against=against, without=without, groundings=groundings,
@@ -276,18 +269,10 @@ class RuleView:
         return direct, np.bincount(self._relation[self._inverse], minlength=n).tolist()
 
     def select(
-        self,
-        *,
-        relation: str | None = None,
-        inverse: bool | None = None,
-        body: str | None = None,
-        temporal: str | None = None,
-        length: int | None = None,
-        min_confidence: float = 0.0,
-        min_support: int = 0,
-        sort: RuleOrder = RuleOrder.GAIN,
-        descending: bool = True,
-    ) -> Indices:
+        self, *, relation: str | None = None, inverse: bool | None = None, body: str | None = None,
+        temporal: str | None = None, length: int | None = None, min_confidence: float = 0.0,
+        min_support: int = 0, sort: RuleOrder = RuleOrder.GAIN, descending: bool = True,
+    ) -> Indices:  # fmt: skip
         """Return the indices of the rules that meet all conditions, sorted; ties by index."""
         mask = self._columns[RuleOrder.CONFIDENCE] >= min_confidence
         mask &= self._columns[RuleOrder.SUPPORT] >= min_support

@@ -179,10 +179,7 @@ class FittedDistributions:
         return np.asarray(np.where(known, index, len(self.key) + group))
 
     def remap(self, relations: Indices) -> tuple[FittedDistributions, Indices]:
-        """Return the distributions for new relations, and the old index of each.
-
-        `relations` holds their old ids; a new relation, -1, gets any distribution.
-        """
+        """Return the distributions for relations by their old ids (-1: any), and old indices."""
         n_directed = len(relations)
         new_id = np.full(self.n_directed, -1, np.int64)
         new_id[relations[relations >= 0]] = np.flatnonzero(relations >= 0)

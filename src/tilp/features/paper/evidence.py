@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,17 +43,14 @@ class DatedEvidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of each listed candidate, the start closest to the query's of each relation, by kind.
-
-    Relations of facts are read from the candidate, those of walks in walking direction.
-    """
+    """Of each listed candidate, the start closest to the query's of each relation, by kind."""
 
     n_directed: int  # count of directed relations
     offsets: Indices  # where the candidates of each query begin, and where the last end
     candidate: Ids  # the listed candidates
     row: Ids  # index in the list of the candidate of each piece of evidence
     kind: NDArray[np.int8]  # its index in `EVIDENCE_KINDS`
-    relation: Ids  # its directed relation
+    relation: Ids  # its directed relation, read from the candidate; on walks, in walking direction
     difference: Ids  # T_s - t_s, the earlier of two equally close starts; `UNDATED` without a date
 
     def __len__(self) -> int:
@@ -93,13 +90,9 @@ class Gatherer:
     """
 
     def __init__(
-        self,
-        graph: TemporalGraph,
-        walked: Mask,
-        max_length: int,
-        limit: int = LIMIT,
+        self, graph: TemporalGraph, walked: Mask, max_length: int, limit: int = LIMIT,
         max_chunks: int = _MAX_CHUNKS,
-    ) -> None:
+    ) -> None:  # fmt: skip
         n_directed = 2 * len(graph.relations)
         if walked.shape != (n_directed, n_directed):
             raise TilpError(
@@ -130,14 +123,9 @@ class Gatherer:
         self._steps = read_only(total)
 
     def __call__(
-        self,
-        queries: QueryTable,
-        offsets: Indices,
-        candidate: Ids,
-        workers: Workers,
-        *,
+        self, queries: QueryTable, offsets: Indices, candidate: Ids, workers: Workers, *,
         progress: Callable[[float], None] | None = None,
-    ) -> Evidence:
+    ) -> Evidence:  # fmt: skip
         """Return the evidence for the candidates of queries, which begin at `offsets`."""
         columns = queries.subject, queries.directed_relation, queries.start, queries.end
         listed = read_only_tuple(ListedCandidates(*columns, queries.fact, offsets, candidate))
@@ -178,6 +166,8 @@ class EvidenceTracer:
         self._relation, self._fact = index.relation[edge], index.fact[edge]
         self._start = start[self._fact]
         self._walked: Mask = walked[query.directed_relation[0]][self._relation]
+        self._from_subject = self._distances(self._subject, self._source, self._target)
+        self._to_candidate = self._distances(candidate, self._target, self._source)
 
     def __call__(self, kind: int, relation: int, difference: int | None) -> Steps:
         """Return the fact of a piece of evidence; for walks, the shortest walk that uses it."""
@@ -207,14 +197,6 @@ class EvidenceTracer:
 
     def _step(self, edge: int) -> tuple[int, bool]:
         return int(self._fact[edge]), bool(self._relation[edge] >= self._n_relations)
-
-    @cached_property
-    def _from_subject(self) -> Indices:
-        return self._distances(self._subject, self._source, self._target)
-
-    @cached_property
-    def _to_candidate(self) -> Indices:
-        return self._distances(self._candidate, self._target, self._source)
 
     def _distances(self, entity: int, near: Ids, far: Ids) -> Indices:
         """Return how many walked edges each entity is away from one entity."""

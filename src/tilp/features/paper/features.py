@@ -65,10 +65,7 @@ class FeatureWeights:
         return cls(*values)
 
     def remap(self, relations: Indices, pairs: Indices) -> FeatureWeights:
-        """Return the weights for new relations and pairs, given their old ids.
-
-        A new relation, -1, gets any weights.
-        """
+        """Return the weights for new relations and pairs, given their old ids; -1 gets any."""
         by_relation = ("recurrence_weight", "recurrence_bias")
         by_pair = ("order_weight", "order_bias", "pair_weight", "pair_bias")
         return replace(
@@ -130,14 +127,9 @@ class PaperFeatures:
 
     @classmethod
     def fit(
-        cls,
-        graph: TemporalGraph,
-        walked: Mask,
-        max_length: int,
-        *,
-        workers: Workers | None = None,
+        cls, graph: TemporalGraph, walked: Mask, max_length: int, *, workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> PaperFeatures:
+    ) -> PaperFeatures:  # fmt: skip
         """Fit the distributions to the facts of train in both directions."""
         gatherer = Gatherer(graph, walked, max_length)
         queries, evidence = _answer_evidence(graph, gatherer, workers, progress)
@@ -220,13 +212,6 @@ class PaperFeatures:
         """Return the features with another graph of the same relations as evidence."""
         return replace(self, graph=graph)
 
-    def remap(self, relations: Indices) -> tuple[PaperFeatures, Indices]:
-        """Return the features for other relation ids, and the old index of each new pair."""
-        distributions, pairs = self.distributions.remap(relations)
-        known = relations >= 0
-        walked = self.walked[np.ix_(relations, relations)] & known[:, None] & known
-        return replace(self, walked=walked, distributions=distributions), pairs
-
     def table(self) -> pl.DataFrame:
         """Return every fitted distribution, with its parameters and labels."""
         return self.distributions.table(self.graph.relations)
@@ -279,7 +264,10 @@ class FittedPaper:
     def remap(self, relations: Indices, rules: Indices) -> FittedPaper:
         """Return the same for other relation ids, as `LogLinearWeights.remap`."""
         del rules
-        features, pairs = self.features.remap(relations)
+        distributions, pairs = self.features.distributions.remap(relations)
+        known = relations >= 0
+        walked = self.features.walked[np.ix_(relations, relations)] & known[:, None] & known
+        features = replace(self.features, walked=walked, distributions=distributions)
         return FittedPaper(features, self.weights.remap(relations, pairs))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -299,17 +287,10 @@ class FittedPaper:
         return PaperFeatureScorer(rules, self.features.with_graph(rules.walker.graph), self.weights)
 
     def refresh(
-        self,
-        graph: TemporalGraph,
-        rules: RuleSet,
-        max_length: int,
-        workers: Workers,
+        self, graph: TemporalGraph, rules: RuleSet, max_length: int, workers: Workers,
         progress: Callable[[float], None],
-    ) -> FittedPaper:
-        """Fit the distributions again on a graph with the same relations, and keep the weights.
-
-        A pair of relations that was not seen before gets the weights of unseen pairs.
-        """
+    ) -> FittedPaper:  # fmt: skip
+        """Fit the distributions again; keep the weights, new pairs get those of unseen ones."""
         walked = walked_relations(graph, rules)
         features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=progress)
         new, old = features.distributions, self.features.distributions

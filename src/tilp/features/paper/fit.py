@@ -16,15 +16,8 @@ from tilp.errors import TilpError
 from tilp.evaluation import Ranker
 from tilp.evaluation.filtered_ranks import best_variant
 from tilp.features.negative_sampling import SampledCandidates
+from tilp.features.paper import features as paper
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
-from tilp.features.paper.features import (
-    FEATURES,
-    FeatureWeights,
-    FittedPaper,
-    PaperFeatures,
-    evidence_probabilities,
-    walked_relations,
-)
 from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.graph import QueryTable
 from tilp.learning.attention_net import Parameters
@@ -72,9 +65,9 @@ class FeatureExamples:
 class FeatureObjective:
     """The mean negative log softmax of the answers over their candidates."""
 
-    def __init__(self, features: PaperFeatures, examples: FeatureExamples) -> None:
+    def __init__(self, features: paper.PaperFeatures, examples: FeatureExamples) -> None:
         evidence = examples.evidence
-        measured = evidence_probabilities(features.distributions, examples.queries, evidence)
+        measured = paper.evidence_probabilities(features.distributions, examples.queries, evidence)
         groups = np.arange(len(evidence.candidate) * len(EVIDENCE_KINDS) + 1)
         self._table = FeatureTable(
             evidence.offsets, examples.answer_row, measured.relation, examples.phi,
@@ -97,7 +90,7 @@ class FeatureObjective:
         return loss, FeatureValues(*slopes)
 
 
-def feature_values(weights: FeatureWeights) -> FeatureValues:
+def feature_values(weights: paper.FeatureWeights) -> FeatureValues:
     """Return the weights as the objective reads them."""
     of_pairs = (weights.order_weight, weights.order_bias, weights.pair_weight, weights.pair_bias)
     return FeatureValues(
@@ -109,18 +102,11 @@ def feature_values(weights: FeatureWeights) -> FeatureValues:
 
 
 def train_features(
-    features: PaperFeatures,
-    training: FeatureExamples,
-    held_out: FeatureExamples,
-    settings: FeatureTrainingSettings,
-    workers: Workers | None = None,
-    *,
+    features: paper.PaperFeatures, training: FeatureExamples, held_out: FeatureExamples,
+    settings: FeatureTrainingSettings, workers: Workers | None = None, *,
     progress: Callable[[float], None] | None = None,
-) -> tuple[FeatureWeights, LossCurve]:
-    """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates.
-
-    Returns those of the step with the least loss on held-out queries, and the losses.
-    """
+) -> tuple[paper.FeatureWeights, LossCurve]:  # fmt: skip
+    """Learn weights by the softmax of φ_TILP over candidates; return the best, and losses."""
     workers = workers or Workers()
     objective, judge = (FeatureObjective(features, examples) for examples in (training, held_out))
     if not objective.n_queries:
@@ -144,8 +130,11 @@ def train_features(
 
 
 def calibrate_temperature(
-    features: PaperFeatures, weights: FeatureWeights, held_out: FeatureExamples, workers: Workers
-) -> FeatureWeights:
+    features: paper.PaperFeatures,
+    weights: paper.FeatureWeights,
+    held_out: FeatureExamples,
+    workers: Workers,
+) -> paper.FeatureWeights:
     """Return the weights with the temperature that makes held-out answers likeliest."""
     judge = FeatureObjective(features, held_out)
     temperatures = weights.temperature * _TEMPERATURE_FACTORS
@@ -154,12 +143,12 @@ def calibrate_temperature(
     return variants[int(np.argmin(losses))]
 
 
-def _initial(features: PaperFeatures, without: tuple[str, ...]) -> Parameters:
+def _initial(features: paper.PaperFeatures, without: tuple[str, ...]) -> Parameters:
     """Return initial parameters: probabilities as they are, all features in equal shares."""
     n_directed, n_pairs = features.distributions.n_directed, len(features.distributions)
-    mixing = np.zeros((len(EVIDENCE_KINDS), len(FEATURES)))
-    mixing[EVIDENCE_KINDS.index("walks"), FEATURES.index("recurrence")] = -np.inf
-    mixing[:, [FEATURES.index(name) for name in without]] = -np.inf
+    mixing = np.zeros((len(EVIDENCE_KINDS), len(paper.FEATURES)))
+    mixing[EVIDENCE_KINDS.index("walks"), paper.FEATURES.index("recurrence")] = -np.inf
+    mixing[:, [paper.FEATURES.index(name) for name in without]] = -np.inf
     return {
         "recurrence": jnp.stack([jnp.ones((2, n_directed)), jnp.zeros((2, n_directed))]),
         "pairs": jnp.zeros((n_pairs, 4)),
@@ -171,12 +160,9 @@ def _initial(features: PaperFeatures, without: tuple[str, ...]) -> Parameters:
 
 
 def _gradient(
-    values: Parameters,
-    initial: Parameters,
-    l2: float,
-    objective: FeatureObjective,
+    values: Parameters, initial: Parameters, l2: float, objective: FeatureObjective,
     workers: Workers,
-) -> tuple[float, Parameters]:
+) -> tuple[float, Parameters]:  # fmt: skip
     scalars = {name: value for name, value in values.items() if name not in _REGULARISED}
     _, vjp = jax.vjp(_factors, scalars)
     loss, slopes = objective(feature_values(_weights(values)), workers)
@@ -203,13 +189,13 @@ def _mixing(logits: jax.Array) -> jax.Array:
     return jax.nn.softmax(jnp.where(used, logits, _EXCLUDED_LOGIT), axis=1) * used
 
 
-def _weights(values: Parameters) -> FeatureWeights:
+def _weights(values: Parameters) -> paper.FeatureWeights:
     """Return the weights of the equations that the parameters stand for."""
     arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
     # Shares in single precision would not add up to 1.
     mixing = np.asarray(_mixing(values["mixing"]), np.float64)
     rules, features = np.logaddexp(0.0, arrays["parts"])
-    return FeatureWeights(
+    return paper.FeatureWeights(
         recurrence_weight=arrays["recurrence"][0],
         recurrence_bias=arrays["recurrence"][1],
         order_weight=arrays["pairs"][:, 0],
@@ -225,15 +211,9 @@ def _weights(values: Parameters) -> FeatureWeights:
 
 
 def fit_paper(
-    scorer: RuleScorer,
-    rules: RuleSet,
-    training: QueryTable,
-    held_out: QueryTable,
-    ranker: Ranker,
-    settings: FeatureTrainingSettings,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> FittedPaper:
+    scorer: RuleScorer, rules: RuleSet, training: QueryTable, held_out: QueryTable, ranker: Ranker,
+    settings: FeatureTrainingSettings, workers: Workers, progress: Callable[[float], None],
+) -> paper.FittedPaper:  # fmt: skip
     """Fit the distributions on the scorer's graph, and learn the weights of features.
 
     Walks use the relations of `rules`. The held-out queries decide when to stop, and the
@@ -244,8 +224,8 @@ def fit_paper(
         return lambda share: progress(first + (last - first) * share)
 
     graph, max_length = scorer.walker.graph, scorer.walker.max_length
-    walked, done = walked_relations(graph, rules), between(0.0, _FITTED)
-    features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=done)
+    walked, done = paper.walked_relations(graph, rules), between(0.0, _FITTED)
+    features = paper.PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=done)
     examples, judge = (
         make_feature_examples(features, scorer, queries, settings, workers)
         for queries in (training, held_out)
@@ -259,16 +239,13 @@ def fit_paper(
     score = partial(PaperFeatureScorer(scorer, features, trained).score_variants, variants)
     memory = scorer.memory_per_query(ranker.queries)
     best = variants[best_variant(ranker, score, memory, workers, between(_TRAINED, 1.0))]
-    return FittedPaper(features, calibrate_temperature(features, best, judge, workers))
+    return paper.FittedPaper(features, calibrate_temperature(features, best, judge, workers))
 
 
 def make_feature_examples(
-    features: PaperFeatures,
-    scorer: RuleScorer,
-    queries: QueryTable,
-    settings: FeatureTrainingSettings,
-    workers: Workers,
-) -> FeatureExamples:
+    features: paper.PaperFeatures, scorer: RuleScorer, queries: QueryTable,
+    settings: FeatureTrainingSettings, workers: Workers,
+) -> FeatureExamples:  # fmt: skip
     """Sample queries and their candidates, and gather the evidence for these."""
     columns = (queries.fact, queries.directed_relation, queries.subject, queries.start)
     queries = queries[keyed_sample(settings.max_queries, settings.seed, *columns)]

@@ -16,15 +16,7 @@ from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.scorer import (
-    NOT_SCORED,
-    AppliedRules,
-    Contribution,
-    Evidence,
-    FactPath,
-    ReasonKind,
-    only_path,
-)
+from tilp.scoring import scorer as scoring
 from tilp.types import EvidenceKind, Unit
 
 _NO_FEATURES = "rules rank it too low for features to be looked at; it counts as without evidence"
@@ -37,19 +29,12 @@ _PARTNER = {EvidenceKind.BETWEEN: "with the subject", EvidenceKind.OTHERS: "with
 
 
 class PaperFeatureScorer:
-    """Scores candidates by φ_TILP = γ_TLR φ_TLR + γ_tfm φ_tfm.
-
-    φ_TLR is a share of its sum over all entities. Only the best candidates by the rules have
-    features; the others count as candidates without evidence.
-    """
+    """Scores candidates, the best by rules with features: φ_TILP = γ_TLR φ_TLR + γ_tfm φ_tfm."""
 
     def __init__(
-        self,
-        rule_scorer: RuleScorer,
-        features: PaperFeatures,
-        weights: FeatureWeights,
+        self, rule_scorer: RuleScorer, features: PaperFeatures, weights: FeatureWeights,
         max_candidates: int = _MAX_CANDIDATES,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.rule_scorer = rule_scorer
         self.features = features
         self.max_candidates = max_candidates
@@ -71,7 +56,7 @@ class PaperFeatureScorer:
         """Score the candidates of queries."""
         return self.score(queries)
 
-    def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
+    def score(self, queries: QueryTable, applied: scoring.AppliedRules | None = None) -> Scores:
         """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
         return self.score_variants([self._weights], queries, applied)[0]
 
@@ -79,7 +64,7 @@ class PaperFeatureScorer:
         self,
         variants: Sequence[FeatureWeights],
         queries: QueryTable,
-        applied: AppliedRules | None = None,
+        applied: scoring.AppliedRules | None = None,
     ) -> list[Scores]:
         """Score the candidates with several weights of features; gather the evidence once."""
         by_rules = self.rule_scorer.score(queries, applied)
@@ -100,16 +85,10 @@ class PaperFeatureScorer:
         return variant_scores
 
     def contributions(
-        self,
-        queries: QueryTable,
-        offsets: Indices,
-        candidate: Ids,
-        applied: AppliedRules | None = None,
-    ) -> dict[str, Floats]:
-        """Split the scores of the given candidates into parts by name, which add up to them.
-
-        The joint contribution of rules and prior is split by their shares of φ_TLR.
-        """
+        self, queries: QueryTable, offsets: Indices, candidate: Ids,
+        applied: scoring.AppliedRules | None = None,
+    ) -> dict[str, Floats]:  # fmt: skip
+        """Split the scores of the given candidates into parts by name, which add up to them."""
         by_rules = self.rule_scorer.score(queries, applied)
         filled = self.rule_scorer.fill_dates(queries)
         query = np.repeat(np.arange(len(queries)), np.diff(offsets))
@@ -123,14 +102,14 @@ class PaperFeatureScorer:
         return {**rules, **parts}
 
     def attribute_scores(
-        self, query: QueryTable, candidates: Sequence[int], applied: AppliedRules
-    ) -> list[list[Contribution]]:
+        self, query: QueryTable, candidates: Sequence[int], applied: scoring.AppliedRules
+    ) -> list[list[scoring.Contribution]]:
         """Split scores into contributions of rules, prior, and each feature with its evidence."""
         return [self._attribute_score(query, candidate, applied) for candidate in candidates]
 
     def _attribute_score(
-        self, query: QueryTable, candidate: int, applied: AppliedRules
-    ) -> list[Contribution]:
+        self, query: QueryTable, candidate: int, applied: scoring.AppliedRules
+    ) -> list[scoring.Contribution]:
         entity, offsets = np.array([candidate], np.int32), np.array([0, 1])
         parts = self.contributions(query, offsets, entity, applied)
         by_rules = self.rule_scorer.score(query, applied)
@@ -138,58 +117,60 @@ class PaperFeatureScorer:
         if candidate not in by_rules.candidate[self._best(by_rules)]:
             scores = self.features.score_without_evidence(self._weights)
             score = float(scores[query.directed_relation[0]])
-            rest = Contribution(Evidence(ReasonKind.REST), NOT_SCORED, score, _NO_FEATURES)
+            rest = scoring.Contribution(
+                scoring.Evidence(scoring.ReasonKind.REST), scoring.NOT_SCORED, score, _NO_FEATURES
+            )
             return [*of_rules, rest] if score else of_rules
         filled = self.rule_scorer.fill_dates(query)
         return [*of_rules, *self._attribute_features(filled, candidate, parts)]
 
     def _attribute_features(
         self, query: QueryTable, candidate: int, parts: dict[str, Floats]
-    ) -> Iterator[Contribution]:
+    ) -> Iterator[scoring.Contribution]:
         features, atoms = self.features, self.rule_scorer.walker.encoding.atoms
         gathered = features.gather(query, np.array([0, 1]), np.array([candidate], np.int32))
         dated, scores = features.piece_contributions(self._weights, query, gathered)
         walks = (features.graph, features.walked, features.max_length)
         find_facts = EvidenceTracer(*walks, query, candidate)
 
-        def path(kind: int, relation: int, start: int | None) -> FactPath:
+        def path(kind: int, relation: int, start: int | None) -> scoring.FactPath:
             """Return the facts, read from the query's subject where they lead to it."""
             steps = find_facts(kind, relation, start)
             if EVIDENCE_KINDS[kind] != EvidenceKind.BETWEEN:
                 return steps
             return tuple((fact, not inverse) for fact, inverse in reversed(steps))
 
-        def evidence(kind: int, relation: int, steps: FactPath) -> Evidence:
+        def evidence(kind: int, relation: int, steps: scoring.FactPath) -> scoring.Evidence:
             if EVIDENCE_KINDS[kind] == EvidenceKind.OTHERS:
-                return Evidence(ReasonKind.CANDIDATE, (atoms[relation],))
+                return scoring.Evidence(scoring.ReasonKind.CANDIDATE, (atoms[relation],))
             if not steps:
-                return Evidence(ReasonKind.CHAIN, (atoms[relation].converse,))
+                return scoring.Evidence(scoring.ReasonKind.CHAIN, (atoms[relation].converse,))
             relations = ((int(features.graph.relation[row]), inverse) for row, inverse in steps)
             chain = (atoms[relation + text.n * inverse] for relation, inverse in relations)
-            return Evidence(ReasonKind.CHAIN, tuple(chain))
+            return scoring.Evidence(scoring.ReasonKind.CHAIN, tuple(chain))
 
         text = _Text(features, int(query.directed_relation[0]))
         from_candidate = (text.relation + text.n) % (2 * text.n)
         for kind, recurring in enumerate(recurs(query, gathered)[0].tolist()):
             score = float(parts[f"recurrence_{EVIDENCE_KINDS[kind]}"][0])
-            steps: FactPath = ()
+            steps: scoring.FactPath = ()
             if recurring:
                 same = (gathered.kind == kind) & (gathered.relation == from_candidate)
                 (start,) = gathered.difference[same].tolist()
                 steps = path(kind, from_candidate, None if start == UNDATED else start)
             shared = evidence(kind, from_candidate, steps), "recurrence", score
-            find = only_path(steps) if steps else None
+            find = scoring.only_path(steps) if steps else None
             words = text.recurrence(kind, recurring)
-            yield Contribution(*shared, words, int(recurring), find_facts=find)
+            yield scoring.Contribution(*shared, words, int(recurring), find_facts=find)
         rows = features.distributions.indices(dated.kind, dated.query_relation, dated.relation)
         for index, row in enumerate(rows.tolist()):
             kind, relation = int(dated.kind[index]), int(dated.relation[index])
             difference = int(dated.difference[index])
             steps = path(kind, relation, difference)
-            source, find = evidence(kind, relation, steps), only_path(steps)
+            source, find = evidence(kind, relation, steps), scoring.only_path(steps)
             for name, describe in (("order", text.order), ("pair", text.pair)):
                 score, words = float(scores[name][index]), describe(kind, relation, row, difference)
-                yield Contribution(source, name, score, words, 1, find_facts=find)
+                yield scoring.Contribution(source, name, score, words, 1, find_facts=find)
 
     def _best(self, by_rules: Scores) -> Indices:
         return top_indices(by_rules.offsets, by_rules.score, self.max_candidates)

@@ -1,7 +1,6 @@
 """Sorting of rows and names that do not fit in memory: files by range, and merged runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +65,7 @@ class Buckets:
 
 
 class ScatterWriter:
-    """Array written to a .npy file, whose values come in any order, each index once.
-
-    At most `rows` values are in memory; indices without a value get `fill`.
-    """
+    """Array in a .npy file from values in any order, at most `rows` in memory; else `fill`."""
 
     def __init__(
         self, folder: Path, path: Path, size: int, dtype: DTypeLike, rows: int, fill: float = 0
@@ -106,49 +102,13 @@ class ScatterWriter:
                 column.append(values)
 
 
-@dataclass(frozen=True)
-class Run:
-    """Table on disk that is sorted by its column `name`."""
-
-    path: Path
-    rows: int
-
-
-def write_run(path: Path, table: pl.DataFrame) -> Run:
-    """Write a table that is sorted by name."""
+def write_run(path: Path, table: pl.DataFrame) -> Path:
+    """Write a run: a table that is sorted by its column `name`."""
     table.write_parquet(path, compression="lz4", statistics=False, row_group_size=_ROW_GROUP)
-    return Run(path, len(table))
+    return path
 
 
-class _RunReader:
-    """Remaining rows of a run, the next of them in memory."""
-
-    def __init__(self, run: Run, step: int) -> None:
-        self._run, self._step, self._read = run, step, 0
-        self.buffer = pl.DataFrame()
-
-    def fill(self) -> bool:
-        """Read on if few rows are in memory; returns whether any are."""
-        if self.more and 2 * len(self.buffer) <= self._step:
-            lazy = pl.scan_parquet(self._run.path, glob=False)
-            rows = lazy.slice(self._read, self._step).collect()
-            self.buffer = self.buffer.vstack(rows) if self._read else rows
-            self._read += len(rows)
-        return len(self.buffer) > 0
-
-    @property
-    def more(self) -> bool:  # whether rows are left on disk
-        return self._read < self._run.rows
-
-    def take(self, bound: str | None) -> pl.DataFrame:
-        """Return and forget the rows in memory whose names are not after a bound."""
-        names = self.buffer["name"]
-        end = len(names) if bound is None else int(names.search_sorted(bound, side="right"))
-        taken, self.buffer = self.buffer[:end], self.buffer[end:]
-        return taken
-
-
-def merge_runs(runs: Sequence[Run], rows: int) -> Iterator[list[tuple[int, pl.DataFrame]]]:
+def merge_runs(runs: Sequence[Path], rows: int) -> Iterator[list[tuple[int, pl.DataFrame]]]:
     """Yield the rows of all runs in the order of names, cut at the same names.
 
     Each list holds the index of a run and its rows. No name is after one of a later list, so a
@@ -156,9 +116,30 @@ def merge_runs(runs: Sequence[Run], rows: int) -> Iterator[list[tuple[int, pl.Da
     each run.
     """
     step = max(1, rows // max(len(runs), 1))
-    readers = dict(enumerate(_RunReader(run, step) for run in runs))
-    while readers := {index: reader for index, reader in readers.items() if reader.fill()}:
+    on_disk = {index: _parts(run, step) for index, run in enumerate(runs)}
+    tables = [pl.DataFrame() for _ in runs]
+    while on_disk or any(len(table) for table in tables):
+        for index in [index for index in on_disk if 2 * len(tables[index]) <= step]:
+            if (part := next(on_disk[index], None)) is None:
+                del on_disk[index]
+            else:
+                tables[index] = tables[index].vstack(part) if len(tables[index]) else part
         # What is still on disk of a run is after all of it that is in memory.
-        bound = min((r.buffer["name"][-1] for r in readers.values() if r.more), default=None)
-        taken = [(index, reader.take(bound)) for index, reader in readers.items()]
-        yield [(index, table) for index, table in taken if len(table)]
+        bound = min((tables[index]["name"][-1] for index in on_disk), default=None)
+        taken = []
+        for index, table in enumerate(tables):
+            end = len(table)
+            if end and bound is not None:
+                end = int(table["name"].search_sorted(bound, side="right"))
+            if end:
+                taken.append((index, table[:end]))
+                tables[index] = table[end:]
+        if taken:
+            yield taken
+
+
+def _parts(run: Path, step: int) -> Iterator[pl.DataFrame]:
+    begin = 0
+    while len(part := pl.scan_parquet(run, glob=False).slice(begin, step).collect()):
+        yield part
+        begin += len(part)

@@ -180,10 +180,7 @@ def write_facts(
     on_error: OnError,
     progress: Callable[[float], None],
 ) -> dict[str, Any]:
-    """Write facts, their relations, dates and defects, and return what metadata says of them.
-
-    Arguments are as for `build_graph`.
-    """
+    """Write facts, relations, dates and defects as `build_graph` makes them; return metadata."""
     used = facts.relations.series()
     names = build.make_vocabulary("relation", relations, used)
     relation_index = names.encode(used)

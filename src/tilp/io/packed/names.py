@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import Ints
 from tilp.errors import DataError, TilpError
 from tilp.graph.build import all_integers
-from tilp.io.packed.external_sort import Run, blocks, merge_runs, write_run
+from tilp.io.packed.external_sort import blocks, merge_runs, write_run
 from tilp.io.packed.format import ColumnWriter, names_files, order_file
 from tilp.io.tables import duplicate_id_error, label_batches
 
@@ -48,7 +48,7 @@ class NameColumns:
         self._stem, self._work = stem, work
         kinds = ("id",) if only_ids else ("id", "key", "label")
         self._writers = {kind: NamesWriter(self.file(kind)) for kind in kinds}
-        self._runs: dict[str, list[Run]] = {kind: [] for kind in kinds[1:]}
+        self._runs: dict[str, list[Path]] = {kind: [] for kind in kinds[1:]}
 
     def file(self, kind: str) -> Path:
         """Return the stem of the files of ids, keys or labels."""
@@ -94,7 +94,7 @@ class EntityIndexer:
         self.columns = NameColumns(stem, work, only_ids=labels is None)
         self._work, self._rows, self._labels = work, rows, labels
         # Names of the label file, names of facts, and names of attributes, which may be unknown.
-        self._runs: dict[str, list[Run]] = {"labelled": [], "used": [], "requested": []}
+        self._runs: dict[str, list[Path]] = {"labelled": [], "used": [], "requested": []}
         self._duplicate: dict[str, tuple[int, str]] = {}  # first line of a duplicate, and its name
         self._n_labelled = self._n_extra = 0
         self._all_integers = True
@@ -165,7 +165,7 @@ class EntityIndexer:
 
     def requested_indices(self, run: int) -> Ints:
         """Return the index of each requested name, in the order of the request."""
-        table = pl.read_parquet(self._runs["requested"][run].path, glob=False)
+        table = pl.read_parquet(self._runs["requested"][run], glob=False)
         indices = np.empty(len(table), np.int64)
         row = table["index"].to_numpy()
         indices[row] = self._final(np.fromfile(self._index_file("requested", run), np.int64))

@@ -69,10 +69,6 @@ def pack(
     Returns:
         The packed graph, its arrays mapped into memory.
 
-    Raises:
-        DataError: what cannot be read.
-        TilpError: the folder is in use.
-
     >>> import polars as pl, tempfile
     >>> names = ["subject", "relation", "object", "start", "end"]
     >>> facts = pl.DataFrame([("Ada", "playsFor", "Rovers", 1990, 1993)], names, orient="row")

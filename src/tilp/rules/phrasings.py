@@ -68,9 +68,6 @@ class Phrasings:
 
         A key is a relation; its value is the text of a fact, or a table with `text`, `inverse`,
         `subject` and `object` as in `Phrasing`.
-
-        Raises:
-            DataError: The file is no such file, or names a relation that is not there.
         """
         try:
             entries = tomllib.loads(Path(path).read_text("utf-8"))
