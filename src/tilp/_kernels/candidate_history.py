@@ -212,8 +212,11 @@ def _describe_edge(
 def _describe(
     fact_start: int, fact_end: int, start: int, end: int, bins: DistanceBins, feature: Array
 ) -> int:
-    """Write Allen's relation and three distances, or that an end is open; return how many."""
-    if min(fact_start, start) <= -FAR or max(fact_end, end) >= FAR:
+    """Write Allen's relation and distances, or that the time is not known; return how many.
+
+    An open end is later than all others, and so in the outermost bin.
+    """
+    if (fact_start <= -FAR and fact_end >= FAR) or (start <= -FAR and end >= FAR):
         feature[0] = N_ALLEN
         return 1
     n_bins = 2 * len(bins.bounds) + 1
