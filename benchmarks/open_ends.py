@@ -42,7 +42,9 @@ def main() -> None:
         ends[own] = UNKNOWN
         parts = [("with its end", asked), ("without an end", replace(asked, end=ends))]
         for words, known in parts:
-            mrr = evaluate(model.scorer(), known, given.split, protocols=["enumerate"]).metrics().mrr
+            mrr = (
+                evaluate(model.scorer(), known, given.split, protocols=["enumerate"]).metrics().mrr
+            )
             print(f"{len(own):,} facts with {name} ends, asked {words}: MRR {mrr:.4f}")
 
 

@@ -209,6 +209,12 @@ def _describe_edge(
 
 
 @kernel
+def _is_unknown(start: int, end: int) -> bool:
+    """Return whether an interval has no finite end."""
+    return (start <= -FAR or start >= FAR) and (end <= -FAR or end >= FAR)
+
+
+@kernel
 def _describe(
     fact_start: int, fact_end: int, start: int, end: int, bins: DistanceBins, feature: Array
 ) -> int:
@@ -216,7 +222,7 @@ def _describe(
 
     An open end is later than all others, and so in the outermost bin.
     """
-    if (fact_start <= -FAR and fact_end >= FAR) or (start <= -FAR and end >= FAR):
+    if _is_unknown(fact_start, fact_end) or _is_unknown(start, end):
         feature[0] = N_ALLEN
         return 1
     n_bins = 2 * len(bins.bounds) + 1
