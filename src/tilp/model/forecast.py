@@ -58,7 +58,7 @@ class ForecastRules(TILP):
         >>> graph = tilp.datasets.world(seed=0, size=1000).graph
         >>> model = tilp.ForecastRules().fit(graph)
         >>> print(model.rules("diedIn")[0].rule)
-        diedIn(E1,E2,I2) ← livesIn(E1,E2,I1) ∧ earlier_than(I1,I2)
+        diedIn(E1,E2,I2) ← bornIn(E1,E2,I1) ∧ earlier_than(I1,I2)
     """
 
     forecasts = True
