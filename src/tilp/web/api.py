@@ -4,14 +4,13 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from starlette.responses import StreamingResponse
 
 from tilp import scoring
 from tilp.errors import TilpError
-from tilp.types import RuleOrder
 from tilp.web import schemas
 from tilp.web.errors import Code, ServiceError, from_tilp_error
 from tilp.web.state import ServiceState
@@ -34,8 +33,6 @@ _BODY_ERRORS = {
 }
 Responses = dict[int | str, dict[str, Any]]
 NameQuery = partial(Query, max_length=1_000)
-Limit = Annotated[int, Query(ge=1, le=500, description="Greatest number of results.")]
-Offset = Annotated[int, Query(ge=0, le=10**9, description="Results to skip.")]
 
 
 def api_router(state: ServiceState) -> APIRouter:
@@ -59,7 +56,7 @@ def api_router(state: ServiceState) -> APIRouter:
         ]
 
     @router.get("/entities", response_model=list[schemas.Entity], tags=["data"])
-    async def entities(text: Annotated[str, NameQuery()] = "", limit: Limit = 10) -> Any:
+    async def entities(text: Annotated[str, NameQuery()] = "", limit: schemas.Limit = 10) -> Any:
         """List entities whose names start with a text, then those that contain it.
 
         Among equals, those with most facts come first. Case does not matter.
@@ -67,49 +64,16 @@ def api_router(state: ServiceState) -> APIRouter:
         return await state.queue.run(state.views.data.entities, text, limit)
 
     @router.get("/rules", response_model=schemas.RulePage, tags=["rules"])
-    async def rules(
-        relation: Annotated[str, NameQuery(description="The relation that they predict.")] = "",
-        inverse: Annotated[
-            bool, Query(description="Rules that predict its subject, not its object.")
-        ] = False,
-        sort: Annotated[
-            RuleOrder, Query(description="What to sort by; gain: by weight where it is unknown.")
-        ] = RuleOrder.GAIN,
-        order: Annotated[
-            Literal["desc", "asc"], Query(description="Largest or smallest first.")
-        ] = "desc",
-        min_confidence: Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)] = 0.0,
-        min_support: Annotated[int, Query(ge=0, le=10**9)] = 0,
-        length: Annotated[int | None, Query(ge=1, le=9, description="Length of the body.")] = None,
-        body: Annotated[
-            str, NameQuery(description="A relation in the body, either direction.")
-        ] = "",
-        temporal: Annotated[
-            str, NameQuery(description="A temporal relation, such as `before`.")
-        ] = "",
-        offset: Offset = 0,
-        limit: Limit = 50,
-    ) -> Any:
+    async def rules(wanted: Annotated[schemas.RulesRequest, Query()]) -> Any:
         """List the rules that meet all conditions, sorted, page by page."""
-        views = state.views
+        view = state.views.rules
 
         def page() -> dict[str, Any]:
-            indices = views.rules.select(
-                relation=relation or None,
-                inverse=inverse,
-                body=body or None,
-                temporal=temporal or None,
-                length=length,
-                min_confidence=min_confidence,
-                min_support=min_support,
-                sort=sort,
-                descending=order == "desc",
-            )
-            shown = [
-                {"number": index, **views.rules.json(index)}
-                for index in indices[offset : offset + limit].tolist()
-            ]
-            return {"total": len(indices), "rules": shown}
+            conditions = wanted.model_dump(exclude={"order", "offset", "limit"})
+            found = view.select(**conditions, descending=wanted.order == "desc")
+            shown = found[wanted.offset : wanted.offset + wanted.limit].tolist()
+            rules = [{"number": index, **view.json(index)} for index in shown]
+            return {"total": len(found), "rules": rules}
 
         return await state.queue.run(page)
 
@@ -199,8 +163,8 @@ def api_router(state: ServiceState) -> APIRouter:
     @router.get("/facts", response_model=schemas.EntityFacts, tags=["data"])
     async def facts(
         entity: Annotated[str, NameQuery(min_length=1, description="Name or id.")],
-        offset: Offset = 0,
-        limit: Limit = 100,
+        offset: schemas.Offset = 0,
+        limit: schemas.Limit = 100,
     ) -> Any:
         """List the facts of an entity, in all splits, by their start; undated ones last."""
         return await state.queue.run(state.views.data.facts, entity, offset, limit)
