@@ -169,13 +169,9 @@ def compare_command(
 
 
 def _evaluate_file(
-    path: Path,
-    graph: TemporalGraph,
-    split: str,
-    protocols: Sequence[Protocol] | None,
-    default: float,
-    threads: int | None,
-) -> Evaluation:
+    path: Path, graph: TemporalGraph, split: str, protocols: Sequence[Protocol] | None,
+    default: float, threads: int | None,
+) -> Evaluation:  # fmt: skip
     from tilp.evaluation import evaluate, read_scores
     from tilp.parallel import thread_count
 
@@ -227,11 +223,9 @@ def _query_cells(row: dict[str, Any]) -> list[str]:
 
 
 def _print_relations(
-    title: str,
-    figures: tuple[str, ...],
-    relations: pl.DataFrame,
+    title: str, figures: tuple[str, ...], relations: pl.DataFrame,
     row_cells: Callable[[dict[str, Any]], list[str]],
-) -> None:
+) -> None:  # fmt: skip
     rows = (
         (row["relation"], row["direction"], *row_cells(row))
         for row in relations.head(_SHOWN_RELATIONS).iter_rows(named=True)

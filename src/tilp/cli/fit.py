@@ -141,12 +141,9 @@ def fit_command(
 
 
 def fit_with_progress(
-    model: TILP,
-    graph: TemporalGraph,
-    work: Path | None = None,
-    rules: Path | None = None,
+    model: TILP, graph: TemporalGraph, work: Path | None = None, rules: Path | None = None,
     also_mine: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Fit a model, with a progress bar for each stage."""
     with console.stage_bars(_STAGES) as advance:
         model.fit(graph, rules=rules, also_mine=also_mine, folder=work, progress=advance)

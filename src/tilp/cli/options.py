@@ -120,12 +120,9 @@ explain(sys.modules[__name__], globals())
 
 
 def read_data(
-    data: Path,
-    unit: Unit | None,
-    on_error: OnError = OnError.REPAIR,
-    columns: str | None = None,
+    data: Path, unit: Unit | None, on_error: OnError = OnError.REPAIR, columns: str | None = None,
     header: bool | None = None,
-) -> TemporalGraph:
+) -> TemporalGraph:  # fmt: skip
     """Read DATA with the options of a command; - is standard input."""
     from tilp.io import read
 
@@ -149,12 +146,9 @@ def parse_columns(text: str | None) -> dict[str, str] | None:
 
 
 def load_model(
-    model: Path,
-    threads: int | None = None,
-    backend: Backend = Backend.THREADS,
-    address: str | None = None,
-    phrasings: Path | None = None,
-) -> TILP:
+    model: Path, threads: int | None = None, backend: Backend = Backend.THREADS,
+    address: str | None = None, phrasings: Path | None = None,
+) -> TILP:  # fmt: skip
     """Load MODEL with the options of a command."""
     from tilp.model import load
 

@@ -19,7 +19,7 @@ from tilp.web.views import draw_facts
 PREFIX = "/api/v1"
 BATCH = "/predict/batch"
 
-_SVG = "image/svg+xml"
+_SVG, _LINES = "image/svg+xml", "application/x-ndjson"
 _ERRORS = {
     404: "An unknown name, with similar ones.",
     422: "A part of the request is missing, or not as described here.",
@@ -39,6 +39,7 @@ def api_router(state: ServiceState) -> APIRouter:
     """Return the paths that read a model."""
     body_errors = _error_responses(_BODY_ERRORS)
     router = APIRouter(prefix=PREFIX, responses=_error_responses(_ERRORS))
+    ask = partial(router.post, responses=body_errors, tags=["ask"])
 
     @router.get("/model", response_model=schemas.ModelSummary, tags=["model"])
     async def model() -> Any:
@@ -80,7 +81,7 @@ def api_router(state: ServiceState) -> APIRouter:
     @router.get(
         "/rules/{number}/picture.svg",
         response_class=Response,
-        responses=_picture_response("The rule as a chain, and one order of its intervals."),
+        responses=_text_response(_SVG, "The rule as a chain, and one order of its intervals."),
         tags=["rules"],
     )
     async def rule_picture(
@@ -93,24 +94,15 @@ def api_router(state: ServiceState) -> APIRouter:
             raise ServiceError(Code.NOT_FOUND, message)
         return Response(await state.queue.run(view.picture, number), media_type=_SVG)
 
-    @router.post("/predict", response_model=schemas.Prediction, responses=body_errors, tags=["ask"])
+    @ask("/predict", response_model=schemas.Prediction)
     async def predict(request: schemas.PredictRequest) -> Any:
         """Return the best candidates for the missing subject or object of a fact."""
         answers = await state.queue.run(state.views.model.predict, request.query, request.k)
         return {"query": asdict(answers.query), **_prediction_json(answers)}
 
-    @router.post(
-        BATCH,
-        response_class=StreamingResponse,
-        responses={
-            **body_errors,
-            200: {
-                "description": "One JSON object a line, in the order of the queries.",
-                "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
-            },
-        },
-        tags=["ask"],
-    )
+    lines_of_json = _text_response(_LINES, "One JSON object a line, in the order of the queries.")
+
+    @ask(BATCH, response_class=StreamingResponse, responses=body_errors | lines_of_json)
     async def predict_batch(request: schemas.BatchRequest) -> StreamingResponse:
         """Return the best candidates of many queries, sent as they are computed.
 
@@ -125,11 +117,9 @@ def api_router(state: ServiceState) -> APIRouter:
             async for chunk in chunks:
                 yield chunk
 
-        return StreamingResponse(lines(), media_type="application/x-ndjson")
+        return StreamingResponse(lines(), media_type=_LINES)
 
-    @router.post(
-        "/explain", response_model=schemas.ExplanationOut, responses=body_errors, tags=["ask"]
-    )
+    @ask("/explain", response_model=schemas.ExplanationOut)
     async def explain(request: schemas.ExplainRequest) -> Any:
         """Explain the rank of a candidate: the facts behind its score, against a rival's.
 
@@ -141,12 +131,9 @@ def api_router(state: ServiceState) -> APIRouter:
         counts = {"groundings": request.groundings, "reasons": request.reasons}
         return await state.queue.run(answer, **compared, **counts, pictures=request.pictures)
 
-    @router.post(
-        "/picture",
-        response_class=Response,
-        responses={**body_errors, **_picture_response("The facts as a chain, and their times.")},
-        tags=["ask"],
-    )
+    drawing = _text_response(_SVG, "The facts as a chain, and their times.")
+
+    @ask("/picture", response_class=Response, responses=body_errors | drawing)
     async def picture(request: schemas.PictureRequest) -> Response:
         """Draw one grounding of an explanation."""
         graph = state.views.data.graph
@@ -179,8 +166,8 @@ def _error_responses(descriptions: dict[int, str]) -> Responses:
     }
 
 
-def _picture_response(description: str) -> Responses:
-    content = {_SVG: {"schema": {"type": "string"}}}
+def _text_response(media_type: str, description: str) -> Responses:
+    content = {media_type: {"schema": {"type": "string"}}}
     return {200: {"description": description, "content": content}}
 
 

@@ -169,13 +169,10 @@ class DataView:
         group[(self.graph.entities.ids == text.strip()).to_numpy()] = 0
         matches = np.flatnonzero(group < 3)
         best = matches[np.lexsort((matches, -self._counts[matches], group[matches]))[:limit]]
+        names = self.graph.entities
         return [
-            {
-                "name": self.graph.entities.label(entity),
-                "id": self.graph.entities.id(entity),
-                "facts": int(self._counts[entity]),
-            }
-            for entity in best.tolist()
+            {"name": names.label(entity), "id": names.id(entity), "facts": facts}
+            for entity, facts in zip(best.tolist(), self._counts[best].tolist(), strict=True)
         ]
 
     def facts(self, name: str, offset: int, limit: int) -> dict[str, Any]:
