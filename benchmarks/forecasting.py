@@ -10,6 +10,11 @@ is every fact dated before the query, of valid and test too; the filter is that 
   own      rules weighed by recency and count (ForecastRules): figures on valid and test, several
            seeds; seconds of fitting and ranking test, and how they compare with timestamp rules
            that are fitted and plainly applied in the same run; one rule's curve;
+  older    CPU seconds of fitting and ranking test, here and at an older commit of this repository,
+           in turn;
+  scale    a world of events from 10 thousand to a million facts: CPU seconds of fitting and of
+           1,000 queries, and the memory that the fit added;
+  update   ICEWS14, the days of test added one by one: seconds of each, by facts known before;
   choices  the same on valid alone, for other choices than the defaults, one at a time;
   lengths  the same figures as the first, by the lengths of rules;
   completion  WIKIDATA12k and YAGO11k, original dates, evidence train: looking back only, and
@@ -19,16 +24,23 @@ Seconds are of the processor, after the loops are compiled.
 """
 
 import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 from published import load
 
 import tilp
 from tilp.evaluation import Evaluation, evaluate
-from tilp.forecasting import ForecastRules, TimestampRules, TimestampScorer
+from tilp.forecasting import ForecastSettings, TimestampRules, TimestampScorer
 from tilp.graph import SPLITS, QueryTable
 from tilp.scoring import Scores
 
@@ -96,11 +108,11 @@ def part_plain(_: int) -> None:
 def part_own(seeds: int) -> None:
     graph = load("ICEWS14")
     compile_loops(graph)
-    ranked(ForecastRules(warm=0.99).fit(graph).scorer(graph, SPLITS), graph, "valid")
+    ranked(ForecastSettings(warm=0.99).fit(graph).scorer(graph, SPLITS), graph, "valid")
     own = []
     for seed in range(seeds):
         began = time.process_time()
-        model = ForecastRules(seed=seed).fit(graph)
+        model = ForecastSettings(seed=seed).fit(graph)
         fitted = time.process_time()
         scorer = model.scorer(graph, SPLITS)
         found = {"test": ranked(scorer, graph)}
@@ -122,12 +134,83 @@ def part_own(seeds: int) -> None:
           f"own take {max(own) / plain:.2f} of that at most")  # fmt: skip
 
 
+OLDER = "324b996"
+_TIMED = """
+import sys, time
+sys.path.insert(0, {benchmarks!r})
+from published import load
+from tilp.evaluation import evaluate
+from tilp.graph import SPLITS
+from {module} import {name} as Rules
+graph = load("ICEWS14")
+rank = lambda rules, split: evaluate(
+    rules.fit(graph).scorer(graph, SPLITS), graph, split, protocols=["exact"])
+rank(Rules(warm=0.99), "valid")
+began = time.process_time()
+ranks = rank(Rules(), "test").ranks["rank_exact_average"].to_numpy()
+print(time.process_time() - began, (1 / ranks).mean())
+"""
+
+
+def part_older(seeds: int) -> None:
+    root = Path(__file__).resolve().parent.parent
+    with tempfile.TemporaryDirectory() as folder:
+        tree = ["git", "-C", str(root), "archive", OLDER, "src"]
+        archive = subprocess.run(tree, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
+        names = {
+            OLDER: (Path(folder) / "src", "tilp.timestamps.forecasting", "ForecastRules"),
+            "here": (root / "src", "tilp.forecasting", "ForecastSettings"),
+        }
+        for _, (version, (source, module, name)) in product(range(seeds), names.items()):
+            code = _TIMED.format(benchmarks=str(root / "benchmarks"), module=module, name=name)
+            found = subprocess.run(
+                [sys.executable, "-c", code], check=True, capture_output=True, text=True,
+                env={**os.environ, "PYTHONPATH": str(source)},
+            )  # fmt: skip
+            seconds, mrr = map(float, found.stdout.split())
+            print(f"(older) {version}: {seconds:.1f} CPU seconds, test MRR {mrr:.4f}", flush=True)
+
+
+def part_scale(_: int) -> None:
+    ForecastSettings().fit(tilp.datasets.world(0, 1_000).graph)
+    for size in (10_000, 100_000, 300_000, 1_000_000):
+        graph = tilp.datasets.world(0, size).graph
+        before, began = peak_memory(), time.process_time()
+        model = tilp.ForecastRules(n_jobs=1).fit(graph)
+        fitted, after = time.process_time(), peak_memory()
+        rows = np.asarray(graph.rows("test"), np.int64)[:500]
+        model.scorer().score(QueryTable.of_facts(graph, rows, walked=False))
+        ranked_at = time.process_time()
+        print(f"(scale) {len(graph):,} facts: fit {fitted - began:.1f} CPU seconds, "
+              f"{(after - before) / 1e6:,.0f} MB more; {2 * len(rows):,} queries "
+              f"{ranked_at - fitted:.1f} s", flush=True)  # fmt: skip
+
+
+def peak_memory() -> int:
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def part_update(_: int) -> None:
+    graph = load("ICEWS14")
+    test = graph.frame("test").with_columns(end=pl.col("start"))
+    model = tilp.ForecastRules().fit(graph.without(np.asarray(graph.rows("test"))))
+    for date in sorted(test["start"].unique())[:5]:
+        facts = test.filter(pl.col("start") == date)
+        new = tilp.read({"train": facts}, unit="day")
+        began = time.process_time()
+        model = model.update(new)
+        taken, known = time.process_time() - began, len(model.graph) - len(facts)
+        print(f"(update) {date}: {len(facts):,} facts to {known:,} known, {taken:.2f} CPU seconds; "
+              f"next is {model.now}", flush=True)  # fmt: skip
+
+
 def part_choices(_: int) -> None:
     graph = load("ICEWS14")
     others = {"classes": (6, 20), "warm": (0.0, 0.3), "rate": (0.025, 0.1), "own_rate": (0.0, 0.05)}
     changes = [{}, *({name: value} for name, values in others.items() for value in values)]
     for change in changes:
-        scorer = ForecastRules(**change).fit(graph).scorer(graph, SPLITS)
+        scorer = ForecastSettings(**change).fit(graph).scorer(graph, SPLITS)
         rank = ranked(scorer, graph, "valid").ranks["rank_exact_average"].to_numpy()
         print(f"(choices) {change or 'defaults'}: valid, average ties: {figures(rank)}", flush=True)
 
@@ -161,13 +244,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parts", default="figures,plain,own,choices,lengths,completion")
+    parser.add_argument(
+        "--parts", default="figures,plain,own,older,scale,update,choices,lengths,completion"
+    )
     parser.add_argument("--seeds", type=int, default=1)
     arguments = parser.parse_args()
     parts = {
         "figures": part_figures,
         "plain": part_plain,
         "own": part_own,
+        "older": part_older,
+        "scale": part_scale,
+        "update": part_update,
         "choices": part_choices,
         "lengths": part_lengths,
         "completion": part_completion,

@@ -29,7 +29,7 @@ from tilp.bench.experiment import share_text
 from tilp.bench.jobs import Job, Store, Workspace, merge_jobs, run_jobs
 from tilp.bench.methods import Method, ReachedOnly, shared_model
 from tilp.errors import TilpError
-from tilp.forecasting import ForecastRules, TimestampRules
+from tilp.forecasting import ForecastSettings, TimestampRules
 from tilp.graph import QueryTable
 from tilp.model.update import touched_relations
 
@@ -234,7 +234,7 @@ def test_forecasts_know_all_that_is_dated_before_the_query(tmp_path):
     (failed,) = done.results.failed.values()
     assert "rules takes train as evidence" in failed
     results = measured(tmp_path / "out")
-    models = {"forecast": ForecastRules(), "timestamps": TimestampRules()}
+    models = {"forecast": ForecastSettings(), "timestamps": TimestampRules()}
     for name, rules in models.items():
         scorer = rules.fit(WORLD.graph).scorer(WORLD.graph, ("train", "valid", "test"))
         expected = tilp.evaluate(scorer, WORLD.graph).metrics("exact", "average").to_json()

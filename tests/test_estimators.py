@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 import tilp
-from tilp import TILP, Query, TILPConfig
+from tilp import TILP, ForecastRules, Query, TILPConfig
 from tilp.errors import TilpError
-from tilp.forecasting import ForecastRules, TimestampRules
+from tilp.forecasting import TimestampRules
 from tilp.learning.rule_weights import TrainingSettings
 
 CONTRACT = {
@@ -22,12 +22,18 @@ ESTIMATORS = {
     "attention": lambda: TILP(rule_weights="attention", features="none", config=CONFIG, **QUICK),
     "full": lambda: TILP(config=CONFIG, **QUICK),
     "paper": lambda: TILP.paper(**QUICK),
+    "forecast": lambda: ForecastRules(4, warm=0.0, rate=0.5, n_jobs=1),
 }
 LACKING = {
-    ForecastRules: CONTRACT - {"fit"},
     TimestampRules: CONTRACT - {"fit"},
 }
 """What classes lack that are to become estimators; those that lack nothing move to ESTIMATORS."""
+
+CHOICES = {
+    TILP: ("max_length", 9, "max_length is 9; it can be 1 to 5", {"min_support": 7}),
+    ForecastRules: ("classes", 0, "classes is 0; choose at least 1", {"warm": 0.3}),
+}
+"""For each class: a parameter, a wrong value of it, the message, and another parameter."""
 
 CITIES = 3
 TEST, VALID = (16, 17), (14, 15)
@@ -37,11 +43,12 @@ pytestmark = pytest.mark.usefixtures("quick_features")
 
 @pytest.fixture(scope="module")
 def graph():
-    """Eighteen people in three cities: all work where they live, in the same years."""
+    """Eighteen people in three cities: all work where they live, from the next year on."""
     splits = {split: [] for split in tilp.SPLITS}
     for person in range(18):
-        where = (f"city {person % CITIES}", str(1950 + 2 * person), str(1955 + 2 * person))
-        splits["train"].append((f"person {person}", "livesIn", *where))
+        city, end = f"city {person % CITIES}", str(1955 + 2 * person)
+        splits["train"].append((f"person {person}", "livesIn", city, str(1949 + 2 * person), end))
+        where = (city, str(1950 + 2 * person), end)
         split = "test" if person in TEST else "valid" if person in VALID else "train"
         splits[split].append((f"person {person}", "worksIn", *where))
     columns = ["subject", "relation", "object", "start", "end"]
@@ -101,27 +108,30 @@ def test_no_parameter_has_the_name_of_a_method(make):
 
 def test_parameters_are_set_by_name_or_not_at_all(make):
     estimator = make()
-    assert estimator.set_params(max_length=2) is estimator
-    assert estimator.max_length == 2 and estimator.settings.mining.max_length == 2
+    name, wrong, message, other = CHOICES[type(estimator)]
+    assert estimator.set_params(**{name: 2}) is estimator
+    assert getattr(estimator, name) == 2
     before = estimator.get_params()
-    with pytest.raises(TilpError, match="there is no parameter 'colour'; there are max_length, "):
-        estimator.set_params(min_support=7, colour="red")
-    with pytest.raises(TilpError, match="max_length is 9; it can be 1 to 5"):
-        estimator.set_params(min_support=7, max_length=9)
+    with pytest.raises(TilpError, match=f"there is no parameter 'colour'; there are {name}, "):
+        estimator.set_params(**other, colour="red")
+    with pytest.raises(TilpError, match=message):
+        estimator.set_params(**other, **{name: wrong})
     assert estimator.get_params() == before
 
 
-def test_parameters_of_a_fitted_estimator_change_with_the_next_fit(model):
-    again = type(model).from_parts(model.settings, model.graph, model._need_fit())
-    predictions = again.predict(QUERIES)
-    again.set_params(missing="open", max_rules=1)
-    assert again.predict(QUERIES).equals(predictions) and again.settings == model.settings
-    assert (again.missing, again.max_rules) == ("open", 1)
+def test_parameters_of_a_fitted_estimator_change_with_the_next_fit(model, tmp_path):
+    again = type(model).load(model.save(tmp_path / "model"))
+    predictions, other = again.predict(QUERIES), CHOICES[type(model)][-1]
+    again.set_params(**other)
+    assert again.predict(QUERIES).equals(predictions)
+    assert {name: getattr(again, name) for name in other} == other
 
 
 def test_the_representation_names_what_was_chosen(make, model):
     estimator = make()
-    assert repr(estimator).startswith("TILP(max_length=1, ") and "not fitted" in repr(estimator)
+    name = CHOICES[type(estimator)][0]
+    shown = f"{type(estimator).__name__}({name}={getattr(estimator, name)}, "
+    assert repr(estimator).startswith(shown) and "not fitted" in repr(estimator)
     assert f"; {len(model.rules()):,} rules)" in repr(model) and "n_jobs" not in repr(model)
     html = model._repr_html_()
     assert html.startswith("<table>") and all(name in html for name in model.get_params())
@@ -148,7 +158,10 @@ def test_an_estimator_that_is_not_fitted_says_so(make, use, tmp_path):
 
 def test_the_right_answers_come_first(model):
     best = model.predict(QUERIES, k=1)
-    assert best["candidate"].to_list() == ANSWERS and not best["known"].any()
+    assert best["candidate"].to_list() == ANSWERS
+    assert best["known"].to_list() == [model.forecasts] * len(
+        QUERIES
+    )  # its evidence has all splits
     assert model.evaluate().metrics().mrr == 1.0
     for query, answer in zip(QUERIES, ANSWERS, strict=True):
         explanation = model.explain(query)

@@ -20,19 +20,21 @@ from events import (
     plain_edges,
     queries_of,
 )
-from tilp._kernels.recency import candidate_rules
+from tilp._kernels.recency import ANSWERS, PARTNERS, RANKED, SCANNED, candidate_rules
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
-from tilp.forecasting import Curve, ForecastRules
+from tilp.forecasting import Curve, ForecastSettings
 from tilp.forecasting.events import TimedEdges, event_times
 from tilp.forecasting.recency import (
     MAX_COUNTS,
-    learn_weights,
+    MAX_SHARED,
+    MAX_SIMILAR,
     learning_rates,
-    make_evidence,
     make_table,
     recency_classes,
+    run_queries,
 )
+from tilp.forecasting.scorer import make_evidence
 from tilp.graph import SPLITS
 from tilp.rules import parse_rule
 from tilp.time import UNKNOWN
@@ -66,21 +68,88 @@ def plain_features(edges, table, subject, relation, time):
         ]
     for entity in met:
         between = [edge for edge in earlier if (edge[0], edge[2]) == (subject, entity)]
-        gap = time - max(edge[3] for edge in between)
+        same = [edge[3] for edge in between if edge[1] == relation]
+        recency = class_of(gaps, time - max(edge[3] for edge in between))
         relations = len({edge[1] for edge in between})
-        features.append((entity, blocks.pair_recency + class_of(gaps, gap)))
+        latest = class_of(gaps, time - max(same)) if same else recencies
+        facts = class_of(MAX_COUNTS, len(between))
         features.append((entity, blocks.pair_count + class_of(MAX_COUNTS, relations)))
+        features.append((entity, blocks.pair_history + recency * counts + facts))
+        features.append((entity, blocks.pair_latest + recency * (recencies + 1) + latest))
+    n_answers = {}
     for entity in answered:
         times = [edge[3] for edge in earlier if edge[1:3] == (relation, entity)]
         recency, count = class_of(gaps, time - max(times)), class_of(MAX_COUNTS, len(times))
-        known = entity in met
+        n_answers[entity], known = count + 1, entity in met
         features.append((entity, blocks.answer_recency + known * recencies + recency))
-        features.append((entity, blocks.answer_count + known * counts + count))
-    for entity in [*met, *(entity for entity in answered if entity not in met)]:
+        features += [(entity, blocks.answer_count + count)] * known
+    shared = plain_shared(earlier, gaps, subject, time)
+    similar = plain_similar(earlier, shared, subject, relation)
+    order = list(dict.fromkeys([*met, *answered, *shared, *similar]))
+    for entity in [entity for entity in shared if entity in met]:
+        features.append((entity, blocks.met_shared + class_of(MAX_SHARED, shared[entity])))
+    for entity in [entity for entity in similar if entity in met]:
+        features.append((entity, blocks.met_similar + class_of(MAX_SIMILAR, similar[entity])))
+    for sums, block in ((shared, blocks.shared_rank), (similar, blocks.similar_rank)):
+        unmet = {entity: sums[entity] for entity in order if entity in sums and entity not in met}
+        for entity, total in unmet.items():
+            better = min(sum(other > total for other in unmet.values()), RANKED)
+            features.append((entity, block + class_of(MAX_COUNTS, better + 1)))
+    for entity in order:
         gap = time - max(edge[3] for edge in earlier if edge[2] == entity)
         known = entity in met
         features.append((entity, blocks.entity_recency + known * recencies + class_of(gaps, gap)))
+        if not known:
+            joint = strength_class(shared, MAX_SHARED, entity) * (len(MAX_SIMILAR) + 2)
+            joint += strength_class(similar, MAX_SIMILAR, entity)
+            joint = joint * (counts + 1) + n_answers.get(entity, 0)
+            features.append((entity, blocks.unmet + joint))
     return features
+
+
+def strength_class(sums, maxima, entity):
+    return 1 + class_of(maxima, sums[entity]) if entity in sums else 0
+
+
+def plain_shared(earlier, gaps, subject, time):
+    """Return how closely each entity shares partners with the subject."""
+
+    def partners(entity):
+        latest = sorted((edge for edge in earlier if edge[0] == entity), key=lambda edge: edge[3])
+        found = {}
+        for edge in latest[::-1][:SCANNED]:
+            found.setdefault(edge[2], edge[3])
+        return found
+
+    sums = defaultdict(float)
+    own = [(partner, when) for partner, when in partners(subject).items() if partner != subject]
+    for partner, when in own[:PARTNERS]:
+        degree = sum(edge[0] == partner for edge in earlier)
+        near = 2.0 / (1.0 + class_of(gaps, time - when)) / math.log(2.0 + degree)
+        others = [entity for entity in partners(partner) if entity != subject]
+        for rank, entity in enumerate(others[:PARTNERS], start=1):
+            sums[entity] += 2.0 * near / (1.0 + math.sqrt(rank))
+    return dict(sums)
+
+
+def plain_similar(earlier, shared, subject, relation):
+    """Return how often entities that share partners with the subject had each as their answer."""
+    sums = defaultdict(float)
+    for entity, strength in shared.items():
+        own = [edge for edge in earlier if edge[:2] == (entity, relation)]
+        for rank, edge in enumerate(sorted(own, key=lambda edge: edge[3])[::-1][:ANSWERS], start=1):
+            if edge[2] != subject:
+                sums[edge[2]] += strength / rank
+    return dict(sums)
+
+
+def ordered_edges(graph, splits=("train",)):
+    """Return the edges of `plain_edges` in the order that equal times are told apart by."""
+    edges = TimedEdges.of(graph, splits)
+    columns = (edges.source, edges.relation, edges.target, edges.time)
+    listed = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert sorted(listed) == sorted(plain_edges(graph, splits))
+    return listed
 
 
 def plain_odds(features, weights):
@@ -93,7 +162,7 @@ def plain_odds(features, weights):
 
 def plain_fit(graph, config, table):
     """Return weights and counts of rules' bodies after one pass over train, query by query."""
-    edges = plain_edges(graph)
+    edges = ordered_edges(graph)
     weights, squares = np.zeros(table.blocks.end), np.zeros(table.blocks.end)
     rate = learning_rates(table, config.rate, config.own_rate)
     classes = len(table.gaps) + 1
@@ -123,7 +192,7 @@ def plain_fit(graph, config, table):
             for entity in rivals:
                 gradient[entity] += (entity == answer) - odds[entity] / total
         for entity, index in features:
-            if table.blocks.rule_recency <= index < table.blocks.pair_recency:
+            if table.blocks.rule_recency <= index < table.blocks.pair_count:
                 cell = divmod(index - table.blocks.rule_recency, classes)
                 counts_of_rules[0][cell] += 1
                 counts_of_rules[1][cell] += entity in answers[query]
@@ -137,7 +206,7 @@ def plain_fit(graph, config, table):
 @settings(max_examples=60)
 @given(event_graphs(max_facts=14), st.integers(1, 4), st.sampled_from([0.0, 0.3]), SEEDS)
 def test_learning_equals_a_plain_pass_over_train(graph, classes, warm, seed):
-    config = ForecastRules(classes, warm, rate=0.5, own_rate=0.2, seed=seed)
+    config = ForecastSettings(classes, warm, rate=0.5, own_rate=0.2, seed=seed)
     model = config.fit(graph)
     weights, body_support, support = plain_fit(graph, config, model.table)
     assert model.weights == pytest.approx(weights)
@@ -148,15 +217,14 @@ def test_learning_equals_a_plain_pass_over_train(graph, classes, warm, seed):
 @NO_WARNING
 @settings(max_examples=60)
 @given(event_graphs(max_facts=12, splits=("train", "test")), st.integers(1, 4), SEEDS)
-def test_probabilities_are_the_softmax_of_summed_weights(graph, classes, seed):
-    fitted = ForecastRules(classes).fit(graph)
+def test_scores_are_summed_weights_and_all_others_share_less_than_the_last(graph, classes, seed):
+    fitted = ForecastSettings(classes).fit(graph)
     weights = np.random.default_rng(seed).normal(size=len(fitted.weights))
     model = replace(fitted, weights=weights)
     queries = queries_of(range(len(graph.entities)), directed_relations(graph), [1991, 1994, 1997])
     for evidence in (("train",), ("train", "test")):
         scores = model.scorer(graph, evidence)(queries)
-        assert np.isneginf(scores.defaults).all()
-        edges = plain_edges(graph, evidence)
+        edges = ordered_edges(graph, evidence)
         for query in range(len(queries)):
             subject, relation, time = (
                 int(getattr(queries, name)[query])
@@ -165,12 +233,12 @@ def test_probabilities_are_the_softmax_of_summed_weights(graph, classes, seed):
             expected = plain_odds(
                 plain_features(edges, model.table, subject, relation, time), weights
             )
-            total = sum(expected.values())
             listed = slice(scores.offsets[query], scores.offsets[query + 1])
             found = zip(scores.candidate[listed].tolist(), scores.score[listed], strict=True)
-            assert {entity: math.exp(score) for entity, score in found} == pytest.approx(
-                {entity: odds / total for entity, odds in expected.items()}
-            )
+            assert {entity: math.exp(score) for entity, score in found} == pytest.approx(expected)
+            least = min(expected.values(), default=1.0)
+            others = math.exp(scores.defaults[query]) * (len(graph.entities) - len(expected))
+            assert 0.0 <= others <= least * (1 + 1e-9) or len(graph.entities) < 2
 
 
 def same_scores(first, second):
@@ -184,7 +252,7 @@ def same_scores(first, second):
 @settings(max_examples=40)
 @given(event_graphs(max_facts=12, splits=SPLITS), st.sampled_from([1991, 1993, 1996]))
 def test_nothing_dated_at_or_after_the_query_is_used(graph, time):
-    model = ForecastRules(rate=0.5).fit(graph)
+    model = ForecastSettings(rate=0.5).fit(graph)
     queries = queries_of(range(len(graph.entities)), directed_relations(graph), [time])
     times = event_times(graph.start, graph.end)
     earlier = graph.without(np.flatnonzero(times >= time))
@@ -199,12 +267,14 @@ def test_later_facts_do_not_change_what_is_learned_from_earlier_ones(graph, time
     edges = TimedEdges.of(graph, "train")
     early = edges.time < time
     assume(early.any())
-    config = ForecastRules(warm=0.0, rate=0.5)
     table = table_of(edges)
-    learned = []
+    rates, learned = learning_rates(table, 0.5, 0.02), []
     for mask in (np.ones_like(early), early):
-        evidence = make_evidence(edges_where(edges, mask))
-        learned.append(learn_weights(config, edges_where(edges, early), evidence, table)[0])
+        shape = len(table.body) + len(table.rule_offsets) - 1, len(table.gaps) + 1
+        counts = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        state = np.zeros_like(rates), np.zeros_like(rates), *counts
+        run_queries(make_evidence(edges[mask]), table, edges[early], 0, rates, state)
+        learned.append(state[0])
     assert np.array_equal(*learned)
 
 
@@ -212,11 +282,6 @@ def table_of(edges):
     n_directed = 2 * edges.n_relations
     rules = candidate_rules(edges.by_entity_relation, n_directed)
     return make_table(rules, n_directed, recency_classes(edges, 4))
-
-
-def edges_where(edges, mask):
-    names = ("source", "relation", "target", "time", "fact")
-    return replace(edges, **{name: getattr(edges, name)[mask] for name in names})
 
 
 @pytest.mark.parametrize("scale", [7, 1000])
@@ -232,7 +297,7 @@ def test_the_unit_of_time_does_not_matter(scale):
         )
         graph = tilp.read({"train": table}, unit="integer")
         queries = queries_of(range(12), directed_relations(graph), [50 * factor, 91 * factor])
-        model = ForecastRules(warm=0.0).fit(graph)
+        model = ForecastSettings(warm=0.0).fit(graph)
         found.append((model, model.scorer(graph)(queries)))
     (model, scores), (other, others) = found
     assert np.array_equal(model.table.gaps * scale, other.table.gaps)
@@ -257,7 +322,7 @@ def recurring():
 
 
 def test_confidence_of_a_rule_follows_recency():
-    model = ForecastRules(rate=0.3, own_rate=0.3).fit(recurring())
+    model = ForecastSettings(rate=0.3, own_rate=0.3).fit(recurring())
     rule = parse_rule("asks(E1,E2,I2) ← visits(E1,E2,I1) ∧ earlier_than(I1,I2)")
     curve = model.curve(rule)
     assert curve.max_gap[0] == 1
@@ -281,7 +346,7 @@ def test_a_curve_prints_the_classes_that_have_candidates():
 
 
 def test_a_recent_meeting_beats_several_old_ones():
-    model = ForecastRules(rate=0.3, own_rate=0.3).fit(recurring())
+    model = ForecastSettings(rate=0.3, own_rate=0.3).fit(recurring())
     graph = recurring()
     query = queries_of([graph.entities.find("guest0")], [graph.relations.find("asks")], [392])
     scores = model.scorer(graph)(query)
@@ -291,7 +356,7 @@ def test_a_recent_meeting_beats_several_old_ones():
 
 def test_ranks_do_not_depend_on_batches_or_threads_but_on_the_seed():
     graph = tilp.datasets.world(0, 1_000).graph
-    models = [ForecastRules(seed=seed).fit(graph) for seed in (0, 0, 1)]
+    models = [ForecastSettings(seed=seed).fit(graph) for seed in (0, 0, 1)]
     assert np.array_equal(models[0].weights, models[1].weights)
     assert not np.array_equal(models[0].weights, models[2].weights)
     scorer = models[0].scorer(graph)
@@ -304,27 +369,30 @@ def test_ranks_do_not_depend_on_batches_or_threads_but_on_the_seed():
 
 def test_progress_rises_to_one():
     shares = []
-    ForecastRules().fit(recurring(), progress=shares.append)
+    ForecastSettings().fit(recurring(), progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
 
 
-def test_a_query_without_a_date_comes_after_all_facts():
-    graph = recurring()
-    scorer = ForecastRules().fit(graph).scorer(graph)
-    last, undated = (
-        scorer(queries_of([0], directed_relations(graph), [time])) for time in (10_000, UNKNOWN)
+@pytest.mark.parametrize("step", [1, 24])
+def test_a_query_without_a_date_is_asked_at_the_first_instant_after_all_facts(step):
+    times = step * np.array([0, 3, 4, 7])
+    graph = graph_of(train=[("a", "p", "b", str(1000 + time), "") for time in times.tolist()])
+    scorer = ForecastSettings().fit(graph).scorer(graph)
+    assert scorer.now == 1000 + 8 * step
+    now, undated = (
+        scorer(queries_of([0], directed_relations(graph), [time])) for time in (scorer.now, UNKNOWN)
     )
-    assert same_scores(last, undated)
+    assert same_scores(now, undated)
 
 
 def test_invalid_parameters_and_graphs_are_refused():
     for wrong in ({"classes": 0}, {"warm": 1.0}, {"rate": -0.1}, {"own_rate": float("nan")}):
         with pytest.raises(TilpError, match=next(iter(wrong))):
-            ForecastRules(**wrong)
+            ForecastSettings(**wrong)
     with pytest.raises(TilpError, match="no training fact has a date"):
-        ForecastRules().fit(graph_of(train=[("a", "p", "b", "", "")]))
-    model = ForecastRules().fit(recurring())
+        ForecastSettings().fit(graph_of(train=[("a", "p", "b", "", "")]))
+    model = ForecastSettings().fit(recurring())
     with pytest.raises(TilpError, match="2 relations in integers"):
         model.scorer(graph_of(train=[("a", "p", "b", "1990", "")]))
     with pytest.raises(TilpError, match="no rule"):
@@ -334,6 +402,6 @@ def test_invalid_parameters_and_graphs_are_refused():
 def test_forecasts_of_icews14_are_better_than_those_of_timestamp_rules(published):
     """These reach .435 on valid."""
     graph = tilp.read(published / "ICEWS14")
-    scorer = ForecastRules().fit(graph).scorer(graph, SPLITS)
+    scorer = ForecastSettings().fit(graph).scorer(graph, SPLITS)
     evaluations = tilp.evaluate(scorer, graph, "valid", protocols=["exact"])
     assert evaluations.metrics("exact", "average").mrr > 0.455

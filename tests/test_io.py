@@ -188,7 +188,7 @@ def test_a_header_that_is_not_known_is_refused_rather_than_read_as_a_fact(tmp_pa
 
 
 def test_names_of_columns_are_never_overridden_by_their_order():
-    frame = {"subject": ["a"], "object": ["c"], "relation_type": ["r"]}
+    frame = {"subject": ["a"], "object": ["c"], "kind_of": ["r"]}
     with pytest.raises(DataError, match="none is called relation"):
         tilp.read(pl.DataFrame(frame))
     with pytest.warns(TilpWarning, match="taken by their order: subject = x, relation = y"):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilp.graph import SPLITS, Fact, TemporalGraph
     from tilp.io import read, write
     from tilp.io.packed.pack import pack
-    from tilp.model import TILP, TILPConfig, load
+    from tilp.model import TILP, ForecastRules, TILPConfig, load
     from tilp.rules import Rule, RuleSet
     from tilp.scoring import Query
     from tilp.time import Interval
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from tilp.walks import mine
 
 __all__ = [
-    "SPLITS", "TILP", "DataError", "Fact", "Interval", "Query", "Rule", "RuleSet", "TILPConfig",
-    "TemporalGraph", "TilpError", "TilpWarning", "Unit", "__version__", "compare", "datasets",
-    "evaluate", "evaluation", "impute", "inspect", "load", "mine", "pack", "read", "rules",
-    "splits", "time", "write",
+    "SPLITS", "TILP", "DataError", "Fact", "ForecastRules", "Interval", "Query", "Rule", "RuleSet",
+    "TILPConfig", "TemporalGraph", "TilpError", "TilpWarning", "Unit", "__version__", "compare",
+    "datasets", "evaluate", "evaluation", "impute", "inspect", "load", "mine", "pack", "read",
+    "rules", "splits", "time", "write",
 ]  # fmt: skip
 
 # Loaded when first asked for: `import tilp` and `tilp --help` need no table and no compiler.
@@ -37,7 +37,7 @@ _HOMES = {
     **dict.fromkeys(("SPLITS", "Fact", "TemporalGraph"), "tilp.graph"),
     **dict.fromkeys(("Interval", "Unit"), "tilp.time"),
     **dict.fromkeys(("compare", "evaluate"), "tilp.evaluation"),
-    **dict.fromkeys(("Query", "TILP", "TILPConfig", "load"), "tilp.model"),
+    **dict.fromkeys(("ForecastRules", "Query", "TILP", "TILPConfig", "load"), "tilp.model"),
     **dict.fromkeys(("Rule", "RuleSet"), "tilp.rules"),
     **dict.fromkeys(("pack", "read", "write"), "tilp.io"),
     "impute": "tilp.time.imputation",

@@ -142,6 +142,13 @@ class Part(StrEnum):
         return cls.STACKING if value == "mixing" else None  # its name in 0.1
 
 
+class Task(StrEnum):
+    """What a model is for."""
+
+    COMPLETE = "complete"
+    FORECAST = "forecast"
+
+
 class Preset(StrEnum):
     """Choices for a model that go together."""
 

@@ -2,7 +2,9 @@
 
 A feature says how long ago something last held, and how often: that the subject met the candidate
 in one relation (the body of a rule), or in any; that the candidate answered the same relation; that
-there was any fact about it at all.
+there was any fact about it at all. Two features reach candidates that the subject never met. Those
+it shares partners with (two atoms): over the last partners of the subject, the latest first, and
+the last partners of each. And those that such entities answered the relation with (three atoms).
 """
 
 from typing import NamedTuple
@@ -14,34 +16,49 @@ from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, ByAnswer, ByEntityRelation, ByPair, ByTime
 
 _NEGLIGIBLE = 1e-5  # a slope this small moves no weight
+PARTNERS = 20  # latest ones of an entity that paths go through
+ANSWERS = 5  # latest ones of an entity that shares partners with the subject
+SCANNED = 200  # latest edges of an entity that partners are looked for in
+RANKED = 20  # candidates whose rank by a feature is told apart
+_NEVER = 1 << 62
 
 
 class Evidence(NamedTuple):
-    """The edges that features are read from, in three orders; only earlier ones than the query."""
+    """The edges that features are read from, in four orders; only earlier ones than the query."""
 
     pairs: ByPair
     answers: ByAnswer
     entities: ByTime
+    relations: ByEntityRelation
 
 
 class WeightBlocks(NamedTuple):
     """Where the weights of each kind begin.
 
-    Each feature has one weight by its class of recency and one by its class of counts. `body_*`:
-    bodies of another relation, then of the query's own; `rule_*`: a level of each rule, and by
-    recency; `pair_*`: any relation between subject and candidate, counting relations; `answer_*`
-    and `entity_recency`: candidates that the subject never met, then those that it met.
+    Features have weights by class of recency, of counts or of strength. `body_*`: bodies of another
+    relation, then of the query's own; `rule_*`: a level of each rule, and by recency; `pair_*`: any
+    relation between subject and candidate: how many, the recency by the number of facts, and by
+    the recency of the query's own relation; `answer_recency` and `entity_recency`: candidates that
+    the subject never met, then those that it met; `answer_count`, `met_shared` and `met_similar`:
+    answers, shared partners and answers of similar entities, of candidates that it met; `unmet`:
+    the three together, of those that it never met; `*_rank`: rank of these by each of the two.
     """
 
     body_recency: int
     body_count: int
     rule_level: int
     rule_recency: int
-    pair_recency: int
     pair_count: int
+    pair_history: int
+    pair_latest: int
     answer_recency: int
     answer_count: int
     entity_recency: int
+    met_shared: int
+    met_similar: int
+    unmet: int
+    shared_rank: int
+    similar_rank: int
     end: int
 
 
@@ -51,8 +68,19 @@ class WeightTable(NamedTuple):
     rule_offsets: Array  # where the rules of each relation begin
     body: Array  # of each rule; bodies without a rule share the index len(body) + relation
     gaps: Array  # highest value of all classes of recency but the last
-    counts: Array  # likewise of counts
+    recency_of: Array  # class of each short gap, by lookup
+    counts: Array  # highest value of all classes of counts but the last
+    shared: Array  # likewise of the strength of shared partners
+    similar: Array  # likewise of the answers of similar entities
     blocks: WeightBlocks
+
+
+class Strengths(NamedTuple):
+    """Sums by entity for one query."""
+
+    stamp: Array  # of each entity; its sum is valid if this is the query
+    total: Array
+    listed: Array  # entities with a sum
 
 
 class QueryFeatures(NamedTuple):
@@ -61,11 +89,28 @@ class QueryFeatures(NamedTuple):
     stamp: Array  # of each entity; its index is valid if this is the query
     index_of: Array  # of each entity among the candidates
     candidate: Array  # first those that the subject met
-    latest: Array
+    latest: Array  # of each candidate: time since any fact with the subject
+    latest_same: Array  # likewise of the query's relation
     n_relations: Array
+    n_facts: Array
+    answer_class: Array  # class of counts of answers plus 1; 0: none
     rule_of: Array
     of: Array  # candidate of each feature
     weight: Array  # index of the weight of each feature
+    partner: Array  # of each entity; the query it is a partner of the subject in
+    through: Array  # of each entity; the partner it was last reached through
+    entity_time: Array  # of each entity; its recency holds at this time of a query
+    entity_recency: Array
+    answer_time: Array  # of each run of answers, likewise; recency -1: not yet
+    answer_recency: Array
+    answer_count: Array
+    shared: Strengths
+    similar: Strengths
+
+
+@kernel
+def _make_strengths(n: int) -> Strengths:
+    return Strengths(np.full(n, -1, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.int32))
 
 
 @kernel
@@ -74,12 +119,18 @@ def _make_features(evidence: Evidence, table: WeightTable) -> QueryFeatures:
     n_directed = len(table.rule_offsets) - 1
     n_bodies = np.max(np.diff(evidence.pairs.offsets))
     n_answers = np.max(np.diff(evidence.answers.offsets))
-    size = 4 * n_bodies + 3 * n + 2 * n_answers
+    n_runs = len(evidence.answers.target)
+    size = 4 * n_bodies + 9 * n + 2 * n_answers
     return QueryFeatures(
         np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32),
+        np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64),
         np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64),
         np.full(n_directed, -1, dtype=np.int64), np.empty(size, dtype=np.int32),
-        np.empty(size, dtype=np.int64),
+        np.empty(size, dtype=np.int64), np.full(n, -1, dtype=np.int64),
+        np.full(n, -1, dtype=np.int64), np.full(n, _NEVER, dtype=np.int64),
+        np.empty(n, dtype=np.int8), np.full(n_runs, _NEVER, dtype=np.int64),
+        np.empty(n_runs, dtype=np.int8), np.empty(n_runs, dtype=np.int8), _make_strengths(n),
+        _make_strengths(n),
     )  # fmt: skip
 
 
@@ -98,15 +149,164 @@ def _gather_features(
         evidence.answers, table, features, subject, relation, time, stamp, n_met, size
     )
     entities, blocks = evidence.entities, table.blocks
-    n_recencies = len(table.gaps) + 1
+    n_shared = _share_partners(entities, table, features, subject, time, stamp)
+    n_similar = _follow_similar(
+        evidence.relations, features, n_shared, subject, relation, time, stamp
+    )
+    n, size = _add_strengths(
+        features, features.shared, n_shared, table.shared, blocks.met_shared, stamp, n_met, n, size
+    )
+    n, size = _add_strengths(
+        features, features.similar, n_similar, table.similar, blocks.met_similar, stamp, n_met, n,
+        size,
+    )  # fmt: skip
+    size = _add_ranks(features, features.shared, table, blocks.shared_rank, stamp, n_met, n, size)
+    size = _add_ranks(features, features.similar, table, blocks.similar_rank, stamp, n_met, n, size)
+    n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
     for index in range(n):
         entity = features.candidate[index]
-        low = entities.offsets[entity]
-        high = lower_bound(entities.time, low, entities.offsets[entity + 1], time)
-        recency = _class_of(table.gaps, time - entities.time[high - 1])
+        if features.entity_time[entity] != time:  # most queries have the time of the one before
+            low = entities.offsets[entity]
+            high = lower_bound(entities.time, low, entities.offsets[entity + 1], time)
+            features.entity_time[entity] = time
+            features.entity_recency[entity] = _recency(table, time - entities.time[high - 1])
+        recency = features.entity_recency[entity]
         met = n_recencies if index < n_met else 0
         size = _add_feature(features, size, index, blocks.entity_recency + met + recency)
+        if index >= n_met:
+            joint = _strength_class(features.shared, table.shared, entity, stamp)
+            joint = joint * (len(table.similar) + 2) + _strength_class(
+                features.similar, table.similar, entity, stamp
+            )
+            joint = joint * (n_counts + 1) + features.answer_class[index]
+            size = _add_feature(features, size, index, blocks.unmet + joint)
     return n, size
+
+
+@kernel
+def _share_partners(
+    entities: ByTime, table: WeightTable, features: QueryFeatures, subject: int, time: int,
+    stamp: int,
+) -> int:  # fmt: skip
+    """Sum up, for each entity, how closely it shares partners with the subject."""
+    shared, n = features.shared, 0
+    low = entities.offsets[subject]
+    high = lower_bound(entities.time, low, entities.offsets[subject + 1], time)
+    n_partners = 0
+    for edge in range(high - 1, max(low, high - SCANNED) - 1, -1):
+        partner = entities.target[edge]
+        if features.partner[partner] == stamp or partner == subject:
+            continue
+        features.partner[partner] = stamp
+        n_partners += 1
+        path = stamp * PARTNERS + n_partners
+        first = entities.offsets[partner]
+        last = lower_bound(entities.time, first, entities.offsets[partner + 1], time)
+        near = 2.0 / (1.0 + _recency(table, time - entities.time[edge]))
+        near /= np.log(2.0 + last - first)
+        rank = 0
+        for other in range(last - 1, max(first, last - SCANNED) - 1, -1):
+            entity = entities.target[other]
+            if entity == subject or features.through[entity] == path:
+                continue
+            features.through[entity] = path
+            rank += 1
+            n = _add_strength(shared, entity, 2.0 * near / (1.0 + np.sqrt(rank)), stamp, n)
+            if rank == PARTNERS:
+                break
+        if n_partners == PARTNERS:
+            break
+    return n
+
+
+@kernel
+def _follow_similar(
+    edges: ByEntityRelation, features: QueryFeatures, n_shared: int, subject: int, relation: int,
+    time: int, stamp: int,
+) -> int:  # fmt: skip
+    """Sum up, for each entity, how often those that share partners had it as their answer."""
+    shared, n = features.shared, 0
+    for item in range(n_shared):
+        similar = shared.listed[item]
+        last = edges.offsets[similar + 1]
+        run = lower_bound(edges.relation, edges.offsets[similar], last, relation)
+        if run == last or edges.relation[run] != relation:
+            continue
+        low = edges.run_offsets[run]
+        high = lower_bound(edges.time, low, edges.run_offsets[run + 1], time)
+        for edge in range(high - 1, max(low, high - ANSWERS) - 1, -1):
+            entity = edges.target[edge]
+            if entity != subject:
+                amount = shared.total[similar] / (high - edge)
+                n = _add_strength(features.similar, entity, amount, stamp, n)
+    return n
+
+
+@kernel
+def _add_strength(strengths: Strengths, entity: int, amount: float, stamp: int, n: int) -> int:
+    if strengths.stamp[entity] != stamp:
+        strengths.stamp[entity], strengths.total[entity] = stamp, 0.0
+        strengths.listed[n] = entity
+        n += 1
+    strengths.total[entity] += amount
+    return n
+
+
+@kernel
+def _strength_class(strengths: Strengths, highest: Array, entity: int, stamp: int) -> int:
+    """Return the class of an entity's sum plus 1; 0 if it has none."""
+    if strengths.stamp[entity] != stamp:
+        return 0
+    return 1 + _class_of(highest, strengths.total[entity])
+
+
+@kernel
+def _add_strengths(
+    features: QueryFeatures, strengths: Strengths, n_listed: int, highest: Array, block: int,
+    stamp: int, n_met: int, n: int, size: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Add the entities with a sum as candidates, and the feature of those that were met."""
+    for item in range(n_listed):
+        entity = strengths.listed[item]
+        if features.stamp[entity] != stamp:
+            n = _add_candidate(features, n, entity, stamp)
+        index = features.index_of[entity]
+        if index < n_met:
+            weight = block + _class_of(highest, strengths.total[entity])
+            size = _add_feature(features, size, index, weight)
+    return n, size
+
+
+@kernel
+def _add_ranks(
+    features: QueryFeatures, strengths: Strengths, table: WeightTable, block: int, stamp: int,
+    n_met: int, n: int, size: int,
+) -> int:  # fmt: skip
+    """Add the rank by sum of candidates that the subject never met; equal sums rank alike."""
+    top, n_top = np.empty(RANKED), 0
+    for index in range(n_met, n):
+        entity = features.candidate[index]
+        if strengths.stamp[entity] != stamp:
+            continue
+        total, free = strengths.total[entity], n_top
+        if n_top == RANKED:
+            if total <= top[RANKED - 1]:
+                continue
+            free = RANKED - 1
+        while free > 0 and top[free - 1] < total:
+            top[free] = top[free - 1]
+            free -= 1
+        top[free] = total
+        n_top = min(RANKED, n_top + 1)
+    for index in range(n_met, n):
+        entity = features.candidate[index]
+        if strengths.stamp[entity] == stamp:
+            better = 0
+            while better < n_top and top[better] > strengths.total[entity]:
+                better += 1
+            weight = block + _class_of(table.counts, better + 1)
+            size = _add_feature(features, size, index, weight)
+    return size
 
 
 @kernel
@@ -127,21 +327,25 @@ def _gather_met(
     n = size = 0
     for run in range(pairs.offsets[subject], pairs.offsets[subject + 1]):
         low = pairs.run_offsets[run]
-        high = lower_bound(pairs.time, low, pairs.run_offsets[run + 1], time)
-        if low == high:
+        if pairs.time[low] >= time:
             continue
+        high = lower_bound(pairs.time, low, pairs.run_offsets[run + 1], time)
         entity, body, gap = pairs.target[run], pairs.relation[run], time - pairs.time[high - 1]
         if features.stamp[entity] != stamp:
             n = _add_candidate(features, n, entity, stamp)
-            features.latest[n - 1], features.n_relations[n - 1] = gap, 0
+            features.latest[n - 1] = features.latest_same[n - 1] = _NEVER
+            features.n_relations[n - 1] = features.n_facts[n - 1] = 0
         index = features.index_of[entity]
         features.latest[index] = min(features.latest[index], gap)
         features.n_relations[index] += 1
-        recency, count = _class_of(table.gaps, gap), _class_of(table.counts, high - low)
+        features.n_facts[index] += high - low
+        recency, count = _recency(table, gap), _class_of(table.counts, high - low)
         rule = features.rule_of[body]
         if rule < 0:
             rule = len(table.body) + relation
-        same = 1 if body == relation else 0
+        same = 0
+        if body == relation:
+            same, features.latest_same[index] = 1, gap
         first = blocks.body_recency + same * n_recencies
         size = _add_feature(features, size, index, first + recency)
         size = _add_feature(features, size, index, blocks.body_count + same * n_counts + count)
@@ -149,10 +353,17 @@ def _gather_met(
         first = blocks.rule_recency + rule * n_recencies
         size = _add_feature(features, size, index, first + recency)
     for index in range(n):
-        recency = _class_of(table.gaps, features.latest[index])
         count = _class_of(table.counts, features.n_relations[index])
-        size = _add_feature(features, size, index, blocks.pair_recency + recency)
         size = _add_feature(features, size, index, blocks.pair_count + count)
+        recency = _recency(table, features.latest[index])
+        count = _class_of(table.counts, features.n_facts[index])
+        weight = blocks.pair_history + recency * n_counts + count
+        size = _add_feature(features, size, index, weight)
+        same = n_recencies  # never
+        if features.latest_same[index] != _NEVER:
+            same = _recency(table, features.latest_same[index])
+        weight = blocks.pair_latest + recency * (n_recencies + 1) + same
+        size = _add_feature(features, size, index, weight)
     return n, size
 
 
@@ -162,26 +373,31 @@ def _gather_answers(
     time: int, stamp: int, n_met: int, size: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Gather the candidates that answered the relation before, for any subject."""
-    n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
+    n_recencies = len(table.gaps) + 1
     blocks = table.blocks
     n = n_met
     for run in range(answers.offsets[relation], answers.offsets[relation + 1]):
-        entity = answers.target[run]
-        low = answers.run_offsets[run]
-        high = lower_bound(answers.time, low, answers.run_offsets[run + 1], time)
-        if low == high:
+        if features.answer_time[run] != time:
+            low = answers.run_offsets[run]
+            high = lower_bound(answers.time, low, answers.run_offsets[run + 1], time)
+            recency = _recency(table, time - answers.time[high - 1]) if high > low else -1
+            features.answer_time[run], features.answer_recency[run] = time, recency
+            features.answer_count[run] = _class_of(table.counts, high - low)
+        recency, count = features.answer_recency[run], features.answer_count[run]
+        if recency < 0:
             continue
+        entity = answers.target[run]
         if features.stamp[entity] != stamp:
             if entity == subject:
                 continue
             n = _add_candidate(features, n, entity, stamp)
         index = features.index_of[entity]
-        recency = _class_of(table.gaps, time - answers.time[high - 1])
-        count = _class_of(table.counts, high - low)
+        features.answer_class[index] = count + 1
         met = 1 if index < n_met else 0
         first = blocks.answer_recency + met * n_recencies
         size = _add_feature(features, size, index, first + recency)
-        size = _add_feature(features, size, index, blocks.answer_count + met * n_counts + count)
+        if met:
+            size = _add_feature(features, size, index, blocks.answer_count + count)
     return n, size
 
 
@@ -190,6 +406,7 @@ def _add_candidate(features: QueryFeatures, n: int, entity: int, stamp: int) -> 
     features.stamp[entity] = stamp
     features.index_of[entity] = n
     features.candidate[n] = entity
+    features.answer_class[n] = 0
     return n + 1
 
 
@@ -200,12 +417,18 @@ def _add_feature(features: QueryFeatures, size: int, index: int, weight: int) ->
 
 
 @kernel
-def _class_of(highest: Array, value: int) -> int:
+def _class_of(highest: Array, value: float) -> int:
     """Return the first class whose highest value is no less; the last class has none."""
     index = 0
     while index < len(highest) and value > highest[index]:
         index += 1
     return index
+
+
+@kernel
+def _recency(table: WeightTable, gap: int) -> int:
+    """Return the class of recency of a gap."""
+    return table.recency_of[gap] if gap < len(table.recency_of) else _class_of(table.gaps, gap)
 
 
 @kernel
@@ -246,7 +469,7 @@ def fit_weights(
     """
     features = _make_features(evidence, table)
     n_recencies = len(table.gaps) + 1
-    first_rule, last_rule = table.blocks.rule_recency, table.blocks.pair_recency
+    first_rule, last_rule = table.blocks.rule_recency, table.blocks.pair_count
     n_entities = len(features.stamp)
     share = np.empty(n_entities)
     slope = np.empty(n_entities)
@@ -303,7 +526,7 @@ def forecast_queries(
     evidence: Evidence, table: WeightTable, weights: Array, subject: Array, relation: Array,
     time: Array,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Return offsets, candidates and their log-probabilities for each query."""
+    """Return offsets, candidates and their sums of weights for each query."""
     features = _make_features(evidence, table)
     sums = np.empty(len(features.stamp))
     offsets = np.zeros(len(subject) + 1, dtype=np.int64)
@@ -316,12 +539,22 @@ def forecast_queries(
         )
         _sum_weights(features, n, n_features, weights, sums)
         candidates, scores = longer(candidates, size + n), longer(scores, size + n)
-        if n:
-            highest = sums[:n].max()
-            whole = highest + np.log(np.exp(sums[:n] - highest).sum())
-            for index in range(n):
-                candidates[size + index] = features.candidate[index]
-                scores[size + index] = sums[index] - whole
+        for index in range(n):
+            candidates[size + index] = features.candidate[index]
+            scores[size + index] = sums[index]
         size += n
         offsets[query + 1] = size
     return offsets, candidates[:size].copy(), scores[:size].copy()
+
+
+@kernel
+def list_features(
+    evidence: Evidence, table: WeightTable, subject: int, relation: int, time: int
+) -> tuple[Array, Array]:
+    """Return the candidate of each feature of one query, and the index of its weight.
+
+    The four features of a body follow each other.
+    """
+    features = _make_features(evidence, table)
+    _, size = _gather_features(evidence, table, features, subject, relation, time, 0)
+    return features.candidate[features.of[:size]], features.weight[:size].copy()

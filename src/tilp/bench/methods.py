@@ -18,7 +18,7 @@ from tilp.bench.report import TEXTS
 from tilp.bench.schema import Table, check_keys, one_of, read_value
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import popularity, recurrence
-from tilp.forecasting import ForecastRules, TimestampRules
+from tilp.forecasting import ForecastSettings, TimestampRules
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP, TILPConfig, load
 from tilp.model.config import OPTIONS_OF_0_1
@@ -37,7 +37,7 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
     "paper": {"preset": "paper"},
     "static": {"temporal_detail": ("static",), "features": "none"},
 }
-_TIMED = {"timestamps": TimestampRules, "forecast": ForecastRules}
+_TIMED = {"timestamps": TimestampRules, "forecast": ForecastSettings}
 _BASELINES = {"popularity": popularity, "recurrence": recurrence}
 _ABOUT: Mapping[str, str] = TEXTS["methods"]
 # Types that a value may have, by that of the default; an integer is a number too.
@@ -136,7 +136,7 @@ class Method:
         rules, evidence = self._timed(seed, ahead=case.evidence is None), case.evidence or "train"
         began, advance = time.perf_counter(), partial(workspace.advance, "fit")
         scorer: ScoreFunction
-        if isinstance(rules, ForecastRules):
+        if isinstance(rules, ForecastSettings):
             forecasts = rules.fit(learned, progress=advance)
             count, scorer = len(forecasts.rules), forecasts.scorer(case.applied, evidence)
         else:
@@ -145,10 +145,10 @@ class Method:
             count, scorer = len(model.table), model.scorer(case.applied, evidence, plain=plain)
         return Learned(scorer, {"fit": time.perf_counter() - began}, count)
 
-    def _timed(self, seed: int, *, ahead: bool) -> TimestampRules | ForecastRules:
+    def _timed(self, seed: int, *, ahead: bool) -> TimestampRules | ForecastSettings:
         """Return what learns from timestamps; `ahead` is the default of timestamp rules."""
         if self.base == "forecast":
-            return ForecastRules(**self._arguments, seed=seed)
+            return ForecastSettings(**self._arguments, seed=seed)
         return TimestampRules(**{"ahead": ahead, **self._arguments}, seed=seed)
 
     @property

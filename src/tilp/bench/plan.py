@@ -66,6 +66,9 @@ class Plan:
         return replace(self, experiments=tuple(chosen))
 
 
+_RENAMED = {"icews14": "forecasting"}  # plans by the names they had before
+
+
 def shipped_plans() -> dict[str, Plan]:
     """Return the plans of the package, by name.
 
@@ -90,9 +93,9 @@ def load_plan(plan: str | Path) -> Plan:
             return _parse(path.read_text(encoding="utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as failure:
             raise TilpError(f"{path}: cannot be read ({failure})") from failure
-    shipped = shipped_plans()
-    if str(plan) in shipped:
-        return shipped[str(plan)]
+    shipped, name = shipped_plans(), _RENAMED.get(str(plan), str(plan))
+    if name in shipped:
+        return shipped[name]
     raise TilpError(
         f"{plan}: no such file, and no plan of that name; there are {', '.join(shipped)}. The plan "
         "comes first, then the data"

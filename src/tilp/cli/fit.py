@@ -29,6 +29,8 @@ _STAGES = {
     "train": "learn their weights",
     "features": "learn features",
     "stack": "weigh both on facts left out",
+    "fit": "learn from train, day by day",
+    "count": "count the new facts",
 }
 _COST_STAGES = {"read": "read the facts", "prepare": "index them", **_STAGES}
 
@@ -36,6 +38,7 @@ _COST_STAGES = {"read": "read the facts", "prepare": "index them", **_STAGES}
 def fit_command(
     data: options.DataArgument,
     out: options.OptionalOutFolderOption = None,
+    task: Annotated[types.Task, Option()] = types.Task.COMPLETE,
     preset: Annotated[types.Preset, Option()] = types.Preset.DEFAULT,
     max_length: Annotated[int | None, Option(min=1, max=5, show_default="3; paper: 5")] = None,
     features: Annotated[types.Features | None, Option(show_default="full")] = None,
@@ -72,6 +75,9 @@ def fit_command(
     stopped or killed, running it again resumes, and gives the same model.
 
     Args:
+        task: What the model is for. complete: missing facts at any time; forecast: what comes next,
+            by how long ago and how often things happened. The options about rules and features are
+            of complete alone.
         preset: Defaults of the options that are not given. paper: the system of the paper (length
             5, pairs, attention, its features, missing dates by duration).
         max_length: Greatest length of rules. Longer rules reach further and take much longer.
@@ -96,8 +102,11 @@ def fit_command(
         dry_run: Estimate time and memory of each stage from samples of the work. Writes nothing;
             needs no --out.
     """
-    from tilp.model import TILP
+    from tilp.model import TILP, ForecastRules
 
+    forecast = task is types.Task.FORECAST
+    if forecast and (dry_run or rules is not None):
+        raise TilpError("--task forecast takes neither --dry-run nor --rules; it fits in a minute")
     if json and not dry_run:
         raise TilpError("--json is what --dry-run prints; a fit writes a model to --out")
     for option, value in (("--without", without), ("--soft-length", soft_length)):
@@ -111,7 +120,12 @@ def fit_command(
     parts = {"features": features, "without": without or None, "walk_length": soft_length}
     learning = {"rule_weights": weights, "missing": missing, "share": share, "random_state": seed}
     running = {"n_jobs": threads, "memory": memory, "backend": backend, "address": address}
-    model = TILP.from_options(preset, **form, **mining, **parts, **learning, **running)
+    if forecast:
+        model: TILP = ForecastRules(
+            random_state=seed, n_jobs=threads, memory=memory, backend=backend, address=address
+        )
+    else:
+        model = TILP.from_options(preset, **form, **mining, **parts, **learning, **running)
     read = partial(options.read_data, data, unit, on_error, columns, header)
     if dry_run:
         _show_cost(model, read, json=json)
@@ -131,6 +145,12 @@ def fit_command(
         say("there is no test split; to make one: tilp split DATA --out FOLDER --kind random")
     if work.exists():
         print_warning(f"going on where {work} stopped")
+    if forecast:
+        with console.stage_bars(_STAGES) as advance:
+            model.fit(graph, progress=advance)
+        model.save(out)
+        output().print(f"{out}: {model!r}\n{_STAGES['fit']} {model.seconds['fit']:.1f} s")
+        return
     with console.resume_hint(work):
         fit_with_progress(model, graph, work, rules=rules, also_mine=also_mine)
     model.save(out)
@@ -241,6 +261,8 @@ def update_command(
     they predict, are mined and counted again; all others stay exactly as they are. Weights stay;
     a new rule gets its weight from its confidence.
 
+    A forecaster counts the new facts, and keeps its weights.
+
     MODEL stays untouched until the updated one is completely written. An example:
     tilp update model new.csv --out model-2, or first with --dry-run
 
@@ -272,10 +294,12 @@ def update_command(
         _print_report(UpdateReport.of(fitted.graph, merged), None, json=json)
         return
     folder = (out or model).resolve()
-    names = ("mine", "apply", "select") if fitted.settings.select else ("mine",)
-    stages = {name: _STAGES[name] for name in names}
-    if fitted.settings.features is types.Features.PAPER:
-        stages["features"] = "refresh features"
+    stages = {"count": _STAGES["count"]}
+    if not fitted.forecasts:
+        names = ("mine", "apply", "select") if fitted.settings.select else ("mine",)
+        stages = {name: _STAGES[name] for name in names}
+        if fitted.settings.features is types.Features.PAPER:
+            stages["features"] = "refresh features"
     try:
         with console.stage_bars(stages) as advance:
             updated = fitted.update(facts, dates=dates, labels=labels, progress=advance)

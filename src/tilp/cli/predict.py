@@ -127,12 +127,46 @@ def predict_command(
             f"{len(batch):,} queries are answered in memory, and all answers printed; with --out "
             "FOLDER they are written to files, part by part, and a run that is stopped resumes"
         )
+    say(f"evidence: {fitted.evidence_note}")
     answers = fitted.predict(batch, k, new_only=new_only, graph=graph)
     if json:
         print_json(answers.to_dicts())
     else:
         facts = None if new_only else partial(fitted.known_facts, graph=graph)
         print_predictions(answers, k, facts)
+
+
+def forecast_command(
+    model: options.ModelArgument,
+    next_instant: Annotated[bool, Option("--next")] = False,
+    k: Annotated[int, Option("-k", "--top", min=1, help="Number of facts.")] = 10,
+    new_only: Annotated[bool, Option("--new")] = False,
+    json: options.JsonOption = False,
+) -> None:
+    """List the most likely facts of the next instant over all subjects, best first.
+
+    MODEL is a forecaster: tilp fit DATA --task forecast --out MODEL. The probability of a fact is
+    how often its subject has a fact of the relation so long after the last one, times the object's
+    share among all candidates. After tilp update MODEL NEW_FACTS, the next instant moves on.
+
+    Args:
+        next_instant: List facts of the first instant after the data.
+        new_only: Only facts that never were before, at no time.
+    """
+    from tilp.model import ForecastRules
+
+    if not next_instant:
+        raise TilpError("say what to list: --next; for one question, tilp predict MODEL")
+    fitted = options.load_model(model)
+    if not isinstance(fitted, ForecastRules):
+        raise TilpError(f"{model} does not forecast; tilp fit DATA --task forecast makes one")
+    facts = fitted.forecast(k, new_only=new_only)
+    if json:
+        print_json(facts.to_dicts())
+        return
+    formats = {"subject": "", "relation": "", "object": "", "probability": ".1%"}
+    rows = (console.cells(row, **formats) for row in facts.iter_rows(named=True))
+    print_table(f"most likely at {fitted.now}", tuple(formats), rows, right=("probability",))
 
 
 @contextmanager

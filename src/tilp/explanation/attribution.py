@@ -26,6 +26,7 @@ from tilp.rules import Phrasings, RuleSet
 from tilp.scoring import Query, Scorer
 from tilp.scoring.queries import query_table, read_queries
 from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, Evidence, FactPath
+from tilp.time import Interval
 
 _SOURCES = 2  # contributions of a reason whose facts are looked up
 _MANY = 100  # walks to look at for one without a circle, if the nearest all have one
@@ -75,7 +76,8 @@ class Explainer:
         """Explain each of some candidates (None: the best); the arguments are of `TILP.explain`."""
         (query,) = read_queries([query])
         removed = sorted(set(without))
-        before = _Scored(self._scorer, self._graph, query_table(self._graph, [query]))
+        asked = self._scorer.rule_scorer.resolve_dates(query_table(self._graph, [query]))
+        before = _Scored(self._scorer, self._graph, asked)
         here, scored = self, before
         if removed:
             here = self._without(removed)
@@ -88,13 +90,13 @@ class Explainer:
             rival = scored.rival(candidate) if against is None else entities.find(against)
             if rival == candidate:
                 raise TilpError(f"{label(candidate)!r} is explained itself; compare it with others")
-            reasons = here._reasons(scored, query, candidate, rival, groundings, max_reasons)
+            reasons = here._reasons(scored, candidate, rival, groundings, max_reasons)
             own = scored.standing(candidate)
             other = None if rival is None else scored.standing(rival)
             explanations.append(
                 Explanation(
                     query=query,
-                    claim=here._sentences(scored, query, candidate).claim(scored.relation),
+                    claim=here._sentences(scored, candidate).claim(scored.relation),
                     candidate=label(candidate),
                     rank=own.rank,
                     score=own.score,
@@ -114,8 +116,7 @@ class Explainer:
         return explanations
 
     def _reasons(
-        self, scored: _Scored, query: Query, candidate: int, rival: int | None, n: int,
-        max_reasons: int | None,
+        self, scored: _Scored, candidate: int, rival: int | None, n: int, max_reasons: int | None
     ) -> tuple[Reason, ...]:  # fmt: skip
         both = [candidate] if rival is None else [candidate, rival]
         attributed = self._scorer.attribute_scores(scored.table, both, scored.applied)
@@ -126,7 +127,7 @@ class Explainer:
             for evidence in own | other
         }
         ahead = rival is None or scored.rank(candidate) < scored.rank(rival)
-        words = [self._sentences(scored, query, entity) for entity in both]
+        words = [self._sentences(scored, entity) for entity in both]
         reasons = []
         for index, evidence in enumerate(_ordered(amounts, ahead=ahead)):
             shown = n if max_reasons is None or index < max_reasons else 0
@@ -138,10 +139,10 @@ class Explainer:
             reasons.append(Reason(*about, members, groundings, of_rival))
         return tuple(reasons)
 
-    def _sentences(self, scored: _Scored, query: Query, candidate: int) -> Sentences:
+    def _sentences(self, scored: _Scored, candidate: int) -> Sentences:
         unit, label = self._graph.unit, self._graph.entities.label
         subject = int(scored.table.subject[0])
-        time = query.interval(unit)
+        time = Interval(*(int(date[0]) for date in scored.table.given_dates()))
         return Sentences(self._phrasings, time, unit, label(subject), label(candidate))
 
     def _facts(
@@ -161,7 +162,9 @@ class Explainer:
         for part in parts:
             rule = None if part.rule is None else self._rules[part.rule]
             text = words.of_member(part.text, rule)
-            members.append(Member(part.kind, part.score, text, part.walks, rule))
+            picture = part.draw() if part.draw is not None else ""
+            note = words.of_member(part.note, None)
+            members.append(Member(part.kind, part.score, text, part.walks, rule, note, picture))
         return tuple(members), tuple(map(self._grounding, list(paths)[:n]))
 
     def _grounding(self, path: FactPath) -> Grounding:

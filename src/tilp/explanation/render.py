@@ -75,7 +75,7 @@ def _reason_json(reason: Reason) -> Json:
 def _member_json(member: Member) -> Json:
     rule = member.rule and {"text": str(member.rule.rule), **member.rule.statistics}
     plain = {name: getattr(member, name) for name in ("kind", "score", "text", "walks")}
-    return {**plain, "rule": rule}
+    return {**plain, "rule": rule, "picture": member.picture or None}
 
 
 def _fact_json(step: WalkedFact) -> Json:
@@ -281,6 +281,7 @@ def _html_reason(
         caption = element("figcaption", "; ".join(map(fact_text, grounding.steps)))
         picture = Markup(draw_grounding(grounding, explanation.query, name))
         inner.append(element("figure", caption, picture))
+    inner += [element("figure", Markup(one.picture)) for one in reason.members if one.picture]
     notes = reason_notes(replace(reason, groundings=()), formal=True)
     parts = [element("p", note, class_="tilp-soft") for note in notes]
     inner.append(element("details", element("summary", "How the amount is made up"), *parts))

@@ -56,7 +56,7 @@ class Sentences:
         if evidence.kind is ReasonKind.PRIOR:
             return f"{'; '.join(dict.fromkeys(member.text for member in members))}."
         if evidence.kind is ReasonKind.CONNECTION:
-            return self._connection(groundings)
+            return self._connection(members[0].note, groundings)
         rule = members[0].rule
         if not groundings:
             if rule is None and evidence.kind is ReasonKind.CHAIN:
@@ -72,9 +72,13 @@ class Sentences:
         if walks > 1:
             noun = "facts" if len(steps) == 1 else "paths"
             sentence += f" This is one of {walks:,} such {noun}."
+        if members[0].note:
+            return f"{sentence} {members[0].note}"
         return sentence + ("" if rule is None else _cases(rule))
 
-    def _connection(self, groundings: Sequence[Grounding]) -> str:
+    def _connection(self, said: str, groundings: Sequence[Grounding]) -> str:
+        if said:
+            return f"{said} {self.path(groundings[0].steps)}." if groundings else said
         when = self.interval.words(self.unit)
         near = when.partition(" ")[2] if self.interval.is_point else f"the time {when}"
         around = f" around {near}" if when else ""

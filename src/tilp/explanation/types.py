@@ -70,6 +70,8 @@ class Member:
         text: Description as a sentence.
         walks: Number of its groundings.
         rule: The rule with its counts and weight, if there is one.
+        note: A sentence about cases like this; empty if the rule's counts say it.
+        picture: What was learned of them, as SVG; empty if there is none.
     """
 
     kind: str
@@ -77,6 +79,8 @@ class Member:
     text: str
     walks: int = 0
     rule: MinedRule | None = None
+    note: str = ""
+    picture: str = ""
 
 
 @dataclass(frozen=True, slots=True)

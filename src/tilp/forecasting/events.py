@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -60,6 +60,11 @@ class TimedEdges:
         columns: tuple[NDArray[Any], ...] = (source, index.relation, index.target, time, index.fact)
         sizes = len(graph.entities), len(graph.relations)
         return cls(*sizes, *(column[dated] for column in columns))
+
+    def __getitem__(self, rows: Ints | Mask) -> TimedEdges:
+        """Return some of the edges, in the given order."""
+        names = ("source", "relation", "target", "time", "fact")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     @cached_property
     def by_time(self) -> ByTime:

@@ -1,35 +1,40 @@
-"""`ForecastRules`: forecast by rules weighted by recency and count.
+"""`ForecastModel`: rules for what comes next, weighted by recency and count, and how they learn.
 
 Recency features say how long ago something last held, and how often: that the subject met the
 candidate in one relation (the body of a rule) or in any, that the candidate answered the same
-relation, that the candidate occurred at all. Each feature has a weight.
+relation, that the candidate occurred at all; and which entities it shares partners with. Each
+feature has a weight.
 """
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilp._kernels import recency as kernel
 from tilp._kernels.recency import Evidence, WeightBlocks, WeightTable
 from tilp._utils.arrays import Floats, Ints
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
-from tilp.forecasting.events import RuleTable, TimedEdges, check_relations, event_times
-from tilp.graph import QueryTable, TemporalGraph, Vocabulary
+from tilp.forecasting.events import RuleTable, TimedEdges, check_relations
+from tilp.forecasting.scorer import ForecastScorer, make_evidence
+from tilp.graph import TemporalGraph, Vocabulary
 from tilp.parallel import split_by_cost
 from tilp.rules import Rule, RuleSet
-from tilp.scoring import Scores
+from tilp.time import format_length
 from tilp.types import Unit
+from tilp.viz.svg import Drawing, colour
 
 MAX_COUNTS = (1, 2, 3, 5, 10, 20)  # of each class but the last, which holds all larger counts
+MAX_SHARED = tuple(np.geomspace(0.15, 4.0, 6).tolist())  # likewise of the strength of partners
+MAX_SIMILAR = tuple(np.geomspace(0.05, 8.0, 6).tolist())  # likewise of similar entities' answers
 _PROGRESS_STEPS = 20
-
-
-def make_evidence(edges: TimedEdges) -> Evidence:
-    """Return edges in the orders that features are computed from."""
-    return Evidence(edges.by_pair, edges.by_answer, edges.by_time)
+_LOOKUP = 4096  # gaps whose class is looked up
 
 
 def make_table(rules: Ints, n_directed: int, gaps: Ints) -> WeightTable:
@@ -37,20 +42,29 @@ def make_table(rules: Ints, n_directed: int, gaps: Ints) -> WeightTable:
     head, body = np.divmod(rules, n_directed)
     n_rules = len(rules) + n_directed  # rules not listed share one more for each head
     recencies, counts = len(gaps) + 1, len(MAX_COUNTS) + 1
+    shared, similar = len(MAX_SHARED) + 1, len(MAX_SIMILAR) + 1
     sizes = {
         "body_recency": 2 * recencies,
         "body_count": 2 * counts,
         "rule_level": n_rules,
         "rule_recency": n_rules * recencies,
-        "pair_recency": recencies,
         "pair_count": counts,
+        "pair_history": recencies * counts,
+        "pair_latest": recencies * (recencies + 1),
         "answer_recency": 2 * recencies,
-        "answer_count": 2 * counts,
+        "answer_count": counts,
         "entity_recency": 2 * recencies,
+        "met_shared": shared,
+        "met_similar": similar,
+        "unmet": (shared + 1) * (similar + 1) * (counts + 1),
+        "shared_rank": counts,
+        "similar_rank": counts,
     }
     offsets = np.append(0, np.cumsum([sizes[name] for name in WeightBlocks._fields[:-1]]))
     rule_offsets, blocks = np.searchsorted(head, np.arange(n_directed + 1)), offsets.tolist()
-    return WeightTable(rule_offsets, body, gaps, np.array(MAX_COUNTS), WeightBlocks(*blocks))
+    lookup = np.searchsorted(gaps, np.arange(min(_LOOKUP, gaps.max(initial=0) + 1)))
+    limits = (np.array(MAX_COUNTS), np.array(MAX_SHARED), np.array(MAX_SIMILAR))
+    return WeightTable(rule_offsets, body, gaps, lookup, *limits, WeightBlocks(*blocks))
 
 
 def learning_rates(table: WeightTable, rate: float, own_rate: float) -> Floats:
@@ -58,30 +72,6 @@ def learning_rates(table: WeightTable, rate: float, own_rate: float) -> Floats:
     names = WeightBlocks._fields[:-1]
     block_rates = [own_rate if name == "rule_recency" else rate for name in names]
     return np.repeat(block_rates, np.diff(table.blocks))
-
-
-@dataclass(frozen=True, eq=False)
-class ForecastScorer:
-    """Scorer by recency features of facts dated before the query.
-
-    A score is the logarithm of a candidate's probability. Candidates are the entities that the
-    subject met before and those that answered the relation before; all others rank after them. A
-    query without a date comes after all facts.
-    """
-
-    evidence: Evidence  # facts that features are computed from
-    table: WeightTable  # layout of the weights
-    weights: Floats  # of the features
-
-    def __call__(self, queries: QueryTable) -> Scores:
-        """Score the candidates of queries."""
-        time = event_times(*queries.given_dates())
-        columns = np.stack([queries.subject, queries.directed_relation, time], axis=1)
-        distinct, inverse = np.unique(columns, axis=0, return_inverse=True)
-        subject, relation, time = np.ascontiguousarray(distinct.T)
-        query = (subject, relation, time)
-        scores = kernel.forecast_queries(self.evidence, self.table, self.weights, *query)
-        return Scores(*scores, default=-np.inf, temperature=1.0).take(inverse)
 
 
 @dataclass(frozen=True)
@@ -114,10 +104,45 @@ class Curve:
             if total
         )
 
+    def class_of(self, gap: int) -> int:
+        """Return the recency class of a time since the body last held."""
+        return int(np.searchsorted(self.max_gap, gap))
+
+    def sentence(self, gap: int) -> str:
+        """Say how often the head followed a body that last held this long before."""
+        index = self.class_of(gap)
+        total, share = self.body_support[index], self.confidence[index]
+        lengths = [format_length(limit, self.unit) for limit in self.max_gap]
+        when = f"within {lengths[index]} of" if index < len(lengths) else "long after"
+        if 0 < index == len(lengths):
+            when = f"more than {lengths[-1]} after"
+        if not total:
+            return "No training case was like this."
+        share_text = f"{100 * share:.0f} % of {total:,} cases {when} such a fact"
+        return f"This was the answer in {share_text}."
+
+    def draw(self, gap: int | None = None) -> str:
+        """Draw the confidence by recency class as bars, as SVG; the class of a gap stands out."""
+        spans = [f"≤ {format_length(limit, self.unit)}" for limit in self.max_gap] + ["later"]
+        here = None if gap is None else self.class_of(gap)
+        drawing = Drawing(420, "How soon it follows", str(self))
+        greatest = max(*self.confidence, 1e-9)
+        for index, (span, share) in enumerate(zip(spans, self.confidence, strict=True)):
+            y = 18.0 * index + 14
+            drawing.text(104, y, [span], 11, text_anchor="end", fill=colour("soft"))
+            fill = colour("2" if index == here else "1")
+            drawing.rect(112, y - 10, max(230 * share / greatest, 1.0), 12, fill)
+            text = f"{100 * share:.0f} % of {self.body_support[index]:,}"
+            drawing.text(118 + 230 * share / greatest, y, [text], 11)
+        return drawing.finish(18.0 * len(spans) + 6)
+
+    def _repr_html_(self) -> str:
+        return self.draw()
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForecastModel:
-    """Rules and weights that `ForecastRules.fit` learned."""
+    """Rules and weights that a fit learned."""
 
     relations: Vocabulary
     unit: Unit
@@ -185,8 +210,64 @@ class ForecastModel:
             TilpError: the graph has other relations, or another unit of time.
         """
         check_relations(graph, self.relations, self.unit)
-        edges = make_evidence(TimedEdges.of(graph, evidence))
-        return ForecastScorer(edges, self.table, self.weights)
+        return ForecastScorer(self, graph, TimedEdges.of(graph, evidence))
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that was learned as arrays by name."""
+        names = ("facts", "weights", "body_support", "support")
+        rules = self._heads * (len(self.table.rule_offsets) - 1) + self.table.body
+        arrays = {name: getattr(self, name) for name in names}
+        return {**arrays, "rules": rules, "gaps": self.table.gaps}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], relations: Vocabulary, unit: Unit
+    ) -> ForecastModel:
+        """Return what `to_arrays` gave."""
+        table = make_table(arrays["rules"], 2 * len(relations), arrays["gaps"])
+        names = ("weights", "body_support", "support")
+        if len(arrays["weights"]) != table.blocks.end:
+            raise ValueError(f"{len(arrays['weights'])} weights for {table.blocks.end} features")
+        return cls(relations, unit, arrays["facts"], table, *(arrays[name] for name in names))
+
+    def for_relations(self, relations: Vocabulary, old: Ints) -> ForecastModel:
+        """Return the model for other relations, given the old id of each directed one, or -1.
+
+        New relations have no rules; known ones keep theirs if their bodies are known too.
+        """
+        n_old, n = len(self.table.rule_offsets) - 1, 2 * len(relations)
+        new = np.full(n_old, -1)
+        new[old[old >= 0]] = np.flatnonzero(old >= 0)
+        head, body = new[self._heads], new[self.table.body]
+        kept = np.flatnonzero((head >= 0) & (body >= 0))
+        kept = kept[np.argsort(head[kept] * n + body[kept], kind="stable")]
+        table = make_table(head[kept] * n + body[kept], n, self.table.gaps)
+        shared = np.where(old >= 0, len(self.table.body) + old, -1)  # bodies without a rule
+        rules, classes, before = (
+            np.concatenate([kept, shared]),
+            len(table.gaps) + 1,
+            self.table.blocks,
+        )
+
+        def take(values: NDArray[Any]) -> NDArray[Any]:
+            mask = (rules >= 0).reshape(-1, *[1] * (values.ndim - 1))
+            return np.where(mask, values[rules], 0)
+
+        level = self.weights[before.rule_level : before.rule_recency]
+        own = self.weights[before.rule_recency : before.pair_count].reshape(-1, classes)
+        rest = self.weights[: before.rule_level], take(level), take(own).ravel()
+        weights = np.concatenate([*rest, self.weights[before.pair_count :]])
+        facts = np.where(old >= 0, self.facts[old], 0)
+        supports = take(self.body_support), take(self.support)
+        return ForecastModel(relations, self.unit, facts, table, weights, *supports)
+
+    def count(self, edges: TimedEdges, rows: Ints) -> ForecastModel:
+        """Return the model with some of the edges counted as queries; its weights stay."""
+        rates, counts = np.zeros_like(self.weights), (self.body_support.copy(), self.support.copy())
+        state = self.weights.copy(), rates.copy(), *counts
+        run_queries(make_evidence(edges), self.table, edges[rows], 0, rates, state)
+        facts = self.facts + np.bincount(edges.relation[rows], minlength=len(self.facts))
+        return replace(self, facts=facts, body_support=counts[0], support=counts[1])
 
     @property
     def _heads(self) -> Ints:
@@ -205,15 +286,15 @@ class ForecastModel:
         """Amount that the body of each rule adds, by recency class."""
         n, classes, blocks = len(self.table.body), len(self.table.gaps) + 1, self.table.blocks
         shared = self.weights[blocks.body_recency : blocks.body_count].reshape(2, classes)
-        own = self.weights[blocks.rule_recency : blocks.pair_recency].reshape(-1, classes)
+        own = self.weights[blocks.rule_recency : blocks.pair_count].reshape(-1, classes)
         level = self.weights[blocks.rule_level : blocks.rule_recency]
         same_relation = (self.table.body == self._heads).astype(np.int64)
         return np.asarray(level[:n, None] + own[:n] + shared[same_relation])
 
 
 @dataclass(frozen=True)
-class ForecastRules:
-    """Forecaster by rules r(E1, E2) ← b(E1, E2) whose bodies lie before the query.
+class ForecastSettings:
+    """Settings of a forecaster by rules r(E1, E2) ← b(E1, E2) whose bodies lie before the query.
 
     Fitting goes through train once, in the order of time. Each fact is a query in both directions,
     with the facts before it as evidence, and moves the weights of the features towards its answer.
@@ -229,7 +310,7 @@ class ForecastRules:
 
     >>> import tilp
     >>> graph = tilp.datasets.world(0, 1000).graph
-    >>> model = ForecastRules().fit(graph)
+    >>> model = ForecastSettings().fit(graph)
     >>> print(model.rules.filter(relation="diedIn")[0].rule)
     diedIn(E1,E2,I2) ← bornIn(E1,E2,I1) ∧ earlier_than(I1,I2)
     """
@@ -269,43 +350,56 @@ class ForecastRules:
         n_directed = 2 * len(graph.relations)
         rules = kernel.candidate_rules(edges.by_entity_relation, n_directed)
         table = make_table(rules, n_directed, recency_classes(edges, self.classes))
-        learned = learn_weights(self, edges, make_evidence(edges), table, progress)
+        learned = learn_weights(self, edges, table, progress)
         facts = np.diff(edges.by_relation.offsets)
         return ForecastModel(graph.relations, graph.unit, facts, table, *learned)
 
 
 def learn_weights(
-    config: ForecastRules,
+    config: ForecastSettings,
     edges: TimedEdges,
-    evidence: Evidence,
     table: WeightTable,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Floats, Ints, Ints]:
     """Learn from all but the earliest edges, in time order; return weights and supports."""
     first_time = np.quantile(edges.time, config.warm, method="inverted_cdf")
-    columns = (edges.source, edges.relation, edges.target, edges.time)
-    late_edges = np.stack([column[edges.time >= first_time] for column in columns])
-    subject, relation, answer, time = np.unique(late_edges, axis=1)
+    rates = learning_rates(table, config.rate, config.own_rate)
+    shape = len(table.body) + len(table.rule_offsets) - 1, len(table.gaps) + 1
+    supports = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    state = np.zeros_like(rates), np.zeros_like(rates), *supports
+    late = edges[edges.time >= first_time]
+    run_queries(make_evidence(edges), table, late, config.seed, rates, state, progress)
+    return state[0], *supports
+
+
+def run_queries(
+    evidence: Evidence,
+    table: WeightTable,
+    edges: TimedEdges,
+    seed: int,
+    rates: Floats,
+    state: tuple[Floats, Floats, Ints, Ints],
+    progress: Callable[[float], None] | None = None,
+) -> None:
+    """Take edges as queries, in time order, and change weights, squares and supports in place."""
+    if not len(edges.time):
+        return
+    columns = np.stack([edges.source, edges.relation, edges.target, edges.time])
+    subject, relation, answer, time = np.unique(columns, axis=1)
     time_index = np.unique(time, return_inverse=True)[1]  # does not depend on the unit
-    shuffle = keyed_uniform(config.seed, subject, relation, time_index)
+    shuffle = keyed_uniform(seed, subject, relation, time_index)
     order = np.lexsort((answer, relation, subject, shuffle, time))
     subject, relation, answer, time = (c[order] for c in (subject, relation, answer, time))
     is_new = np.any(np.diff(np.stack([subject, relation, time]), axis=1) != 0, axis=0)
     first = np.flatnonzero(np.append(True, is_new))
     answer_offsets = np.append(first, len(time))
-    rates = learning_rates(table, config.rate, config.own_rate)
-    weights, squares = np.zeros_like(rates), np.zeros_like(rates)
-    shape = len(table.body) + len(table.rule_offsets) - 1, len(table.gaps) + 1
-    body_support, support = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     for part in split_by_cost(np.ones(len(first)), _PROGRESS_STEPS):
         rows = first[part]
         queries = (subject[rows], relation[rows], time[rows])
         offsets = answer_offsets[part.start : part.stop + 1]
-        state = (weights, squares, body_support, support)  # changed in place
         kernel.fit_weights(evidence, table, *queries, offsets, answer, rates, *state)
         if progress is not None:
             progress(part.stop / len(first))
-    return weights, body_support, support
 
 
 def recency_classes(edges: TimedEdges, classes: int) -> Ints:

@@ -22,11 +22,11 @@ SPLIT_NAMES = {  # splits by the names they have in files and mappings
 }
 _SYNONYMS = {
     "subject": "subject s subj head h source subject_id head_id",
-    "relation": "relation r rel predicate p property relation_id edge edge_type",
+    "relation": "relation r rel predicate p property relation_id relation_type edge edge_type",
     "object": "object o obj tail t target object_id tail_id",
     "start": "start start_time start_date start_year begin since from valid_from",
     "end": "end end_time end_date end_year until to valid_to valid_until",
-    "date": "date time timestamp year day when point_in_time",
+    "date": "date time timestamp ts year day when point_in_time",
     "split": "split",
     "estimated": "estimated",
     "walked_only": "walked_only",

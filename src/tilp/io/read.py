@@ -4,10 +4,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import polars as pl
 
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, FactTable, TemporalGraph, build_graph
@@ -17,7 +19,8 @@ from tilp.io.packed.open import is_packed, open_checked
 from tilp.types import OnError, Unit, choose
 
 _SUFFIXES = (".tsv", ".txt", ".csv", *tables.PARQUET_SUFFIXES)
-_ID_FILES = ("entity2id.txt", "relation2id.txt")  # of published sets; entities.tsv replaces them
+_ID_FILES = {"entity2id": "entities", "relation2id": "relations"}  # entities.tsv replaces them
+_PADDING = ("0", "-1")  # last of five columns, in folders with such files
 
 
 def read(
@@ -34,8 +37,9 @@ def read(
         source: a file, a folder with the splits (`train`, `valid`, `test`) as files, a frame
             (polars, pandas or Arrow), or a mapping from split to any of these. Files are TSV or
             CSV, gzipped or not, or Parquet. A folder may hold `entities.tsv` and `relations.tsv`
-            (id, key, label) and `attributes.tsv` (entity id, then numbers). Or a folder that
-            `pack` made, which is opened as it is.
+            (id, key, label) and `attributes.tsv` (entity id, then numbers), or `entity2id.txt` and
+            `relation2id.txt` with names and ids, either first, whose facts have ids and perhaps
+            whole numbers as times. Or a folder that `pack` made, which is opened as it is.
         unit: what times count: year, month, day or integer; by default the finest in which at
             least 90 % of the known dates are complete.
         on_error: what to do with malformed dates and with starts after their ends: 'repair'
@@ -65,21 +69,33 @@ def read(
     sources = find_sources(source)
     files = dict(sources.side_files)
     attributes = files.pop("attributes", None)
-    labels: dict[str, Any] = {k: tables.read_labels(file) for k, file in sorted(files.items())}
+    with_ids = sources.with_ids
+    labels: dict[str, Any] = {
+        k: tables.read_labels(file, either_way=_stem(file) in _ID_FILES)
+        for k, file in sorted(files.items())
+    }
     facts: list[FactTable] = []
     for split, part, prefix in sources.facts:
-        facts += _fact_tables(part, split, columns, header, prefix)
+        facts += _fact_tables(part, split, columns, header, prefix, with_ids=with_ids)
     if not facts:
         raise TilpError("there is nothing to read: the table is empty")
     values = None if attributes is None else tables.read_attributes(attributes)
     unit = chosen_unit or sources.unit
+    if unit is None and with_ids and all(_counts_time(table.frame) for table in facts):
+        unit = Unit.INTEGER
     graph = build_graph(facts, **labels, attributes=values, unit=unit, on_error=on_error)
     warn_of_defects(graph)
     return graph
 
 
 def _fact_tables(
-    source: Any, split: str, columns: Chosen, header: bool | None, prefix: str
+    source: Any,
+    split: str,
+    columns: Chosen,
+    header: bool | None,
+    prefix: str,
+    *,
+    with_ids: bool,
 ) -> list[FactTable]:
     if columns and header is None:
         header = True
@@ -89,6 +105,8 @@ def _fact_tables(
             table = tables.read_table(path, header, is_header)
     else:
         name, table = "the frame", tables.as_table(tables.as_polars(source), 0)
+    if with_ids and table.frame.width == 5 and table.frame[:, 4].is_in(_PADDING).all():
+        table = replace(table, frame=table.frame[:, :4])
     roles = find_roles(name, table, columns, header)
     frame = fact_frame(name, table, roles)
     if "split" not in roles:
@@ -98,6 +116,16 @@ def _fact_tables(
         FactTable(split, name, frame.filter(mask), list(compress(table.lines, mask)), prefix)
         for split, mask in masks
     ]
+
+
+def _stem(path: Path) -> str:
+    return path.name.lower().removesuffix(".gz").rpartition(".")[0]
+
+
+def _counts_time(frame: pl.DataFrame) -> bool:
+    """Return whether times are whole numbers, which start before the year 1000."""
+    times = frame["start"].drop_nulls().cast(pl.Int64, strict=False)
+    return not times.has_nulls() and len(times) > 0 and cast("int", times.min()) < 1000
 
 
 def warn_of_defects(graph: TemporalGraph) -> None:
@@ -122,6 +150,11 @@ class Sources:
     facts: tuple[tuple[str, Any, str], ...]
     side_files: Mapping[str, Path] = field(default_factory=dict)  # entities, relations, attributes
     unit: Unit | None = None
+
+    @property
+    def with_ids(self) -> bool:
+        """Whether names are in files such as `entity2id.txt`."""
+        return any(_stem(file) in _ID_FILES for file in self.side_files.values())
 
 
 def find_sources(source: Any) -> Sources:
@@ -158,11 +191,14 @@ def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:
         paths = sorted(folder.iterdir())
     except OSError as failure:
         raise DataError(f"{folder}: cannot be read: {failure}") from failure
+    named = {_stem(path) for path in paths}
     for path in paths:
         stem, _, suffix = path.name.lower().removesuffix(".gz").rpartition(".")
         if f".{suffix}" not in _SUFFIXES:
             continue
-        name = SPLIT_NAMES.get(stem, stem)
+        if stem == "stat" or (stem in _ID_FILES and _ID_FILES[stem] in named):
+            continue  # counts, or what a table of names replaces
+        name = SPLIT_NAMES.get(stem, _ID_FILES.get(stem, stem))
         if not path.is_file() or name not in (*SPLITS, "entities", "relations", "attributes"):
             unread.append(path.name)
             continue
@@ -179,7 +215,7 @@ def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:
             f"{folder}: no fact file; a folder holds train, and perhaps valid and test, as .tsv, "
             f".txt, .csv (.gz) or .parquet. Found: {listed}"
         )
-    if unread := [name for name in unread if not (name in _ID_FILES and "entities" in files)]:
+    if unread:
         warn(f"{folder}: not read: {', '.join(unread)}")
     if "train" not in splits:
         warn(f"{folder}: there is no train file, so nothing can be learned from it")

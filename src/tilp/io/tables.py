@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,13 @@ def parquet_errors(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: cannot be read as Parquet: {failure}") from failure
 
 
-def read_labels(path: Path) -> LabelTable:
-    """Read the names of entities or relations."""
+def read_labels(path: Path, *, either_way: bool = False) -> LabelTable:
+    """Read the names of entities or relations; with `either_way`, ids may be the second column."""
     table = join_tables(list(_table_batches(path)))
+    if either_way and table.frame.width == 2:
+        is_id = [column.str.contains(r"^\d+$").all() for column in table.frame]
+        if is_id == [False, True]:
+            table = replace(table, frame=table.frame.select(reversed(table.frame.columns)))
     frame = _label_columns(table)
     _refuse_duplicates(path, table, frame["id"])
     return LabelTable(str(path), frame)

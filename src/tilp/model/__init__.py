@@ -3,14 +3,18 @@
 from pathlib import Path
 
 from tilp.model.config import FitContext, ModelSettings, TILPConfig
+from tilp.model.forecast import ForecastRules
+from tilp.model.persistence import is_forecast
 from tilp.model.tilp import TILP
 from tilp.scoring import Query
 
-__all__ = ["TILP", "FitContext", "ModelSettings", "Query", "TILPConfig", "load"]
+__all__ = [
+    "TILP", "FitContext", "ForecastRules", "ModelSettings", "Query", "TILPConfig", "load",
+]  # fmt: skip
 
 
 def load(folder: Path | str) -> TILP:
-    """Read a model that `TILP.save` wrote. Nothing in the folder is executed.
+    """Read a model that `save` wrote, of either class. Nothing in the folder is executed.
 
     Args:
         folder: Of the model.
@@ -22,4 +26,4 @@ def load(folder: Path | str) -> TILP:
     >>> again.rules() == model.rules()
     True
     """
-    return TILP.load(folder)
+    return ForecastRules.load(folder) if is_forecast(folder) else TILP.load(folder)

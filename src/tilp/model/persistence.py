@@ -7,6 +7,7 @@ import hashlib
 import json
 import platform
 import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from tilp._utils import files
 from tilp.errors import DataError, TilpError, TilpWarning
+from tilp.forecasting import ForecastModel
 from tilp.graph import TemporalGraph
 from tilp.graph.sources import SourceFiles
 from tilp.io import read, write
@@ -46,14 +48,9 @@ def save_model(
     folder = Path(folder).expanduser()
     if replace and folder.exists():
         _read_note(folder)  # nothing but a model is ever replaced
-    sources = None
     with files.new_folder(folder, replace=replace) as partial:
         fitted.rules.write_jsonl(partial / _RULES)
-        if is_still_packed(graph):
-            copy_packed(graph, partial / _GRAPH)
-        else:
-            write(graph, partial / _GRAPH, format=TableFormat.PARQUET)
-            sources = _write_sources(partial / _SOURCES, graph)
+        sources = write_graph(partial, graph)
         features = None if fitted.features is None else fitted.features.to_arrays()
         weights = fitted.weights
         content = {
@@ -105,12 +102,7 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
     try:
         _check_same(folder / _RULES, files.file_digest(folder / _RULES), note["rules_sha256"])
         rules = RuleSet.read_jsonl(folder / _RULES)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TilpWarning)  # about dates, given at the first reading
-            graph = read(folder / _GRAPH)
-        _check_same(folder / _GRAPH, graph.fingerprint(), note["graph"])
-        if graph.storage is None:  # a packed graph has its sources itself
-            graph = _with_sources(graph, folder / _SOURCES, note.get("sources"))
+        graph = read_graph(folder, note)
         relations = note["relations"]
         if len(relations) != 2 * len(graph.relations):
             raise ValueError(f"{len(relations)} directed relations")
@@ -138,6 +130,89 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
     return settings, graph, fitted
+
+
+def write_graph(folder: Path, graph: TemporalGraph) -> dict[str, Any] | None:
+    """Write the graph of a model, packed if it was; return the note of its sources."""
+    if is_still_packed(graph):
+        copy_packed(graph, folder / _GRAPH)
+        return None
+    write(graph, folder / _GRAPH, format=TableFormat.PARQUET)
+    return _write_sources(folder / _SOURCES, graph)
+
+
+def read_graph(folder: Path, note: dict[str, Any]) -> TemporalGraph:
+    """Read the graph of a model, given the model's note."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TilpWarning)  # about dates, given at the first reading
+        graph = read(folder / _GRAPH)
+    _check_same(folder / _GRAPH, graph.fingerprint(), note["graph"])
+    if graph.storage is not None:  # a packed graph has its sources itself
+        return graph
+    return _with_sources(graph, folder / _SOURCES, note.get("sources"))
+
+
+FORECAST = "tilp forecast model"
+_FORECAST_VERSION, _WEIGHTS = 1, "weights.npz"
+
+
+def is_forecast(folder: Path | str) -> bool:
+    """Return whether a folder holds a forecaster."""
+    try:
+        note = json.loads((Path(folder) / _NOTE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False  # reading the model says what is wrong
+    return isinstance(note, dict) and note.get("format") == FORECAST
+
+
+def save_forecast(
+    parameters: dict[str, Any],
+    graph: TemporalGraph,
+    fitted: ForecastModel,
+    updates: Iterable[dict[str, Any]],
+    folder: Path | str,
+    *,
+    replace: bool = False,
+) -> Path:
+    """Write a forecaster and its graph to a folder, like `save_model`."""
+    folder = Path(folder).expanduser()
+    if replace and folder.exists():
+        _read_forecast_note(folder)
+    with files.new_folder(folder, replace=replace) as partial:
+        fitted.rules.write_jsonl(partial / _RULES)  # to read; the weights hold all of it
+        packages = {name: version(name) for name in _PACKAGES}
+        content = {
+            "made_with": {"python": platform.python_version()} | packages,
+            "graph": graph.fingerprint(),
+            "sources": write_graph(partial, graph),
+            "weights_sha256": _write_arrays(partial / _WEIGHTS, fitted.to_arrays()),
+            "parameters": parameters,
+            "updates": list(updates),
+        }
+        files.write_note(partial / _NOTE, FORECAST, _FORECAST_VERSION, content)
+    return folder
+
+
+def load_forecast(
+    folder: Path | str,
+) -> tuple[dict[str, Any], TemporalGraph, ForecastModel, tuple[dict[str, Any], ...]]:
+    """Read what `save_forecast` wrote."""
+    folder = Path(folder)
+    note = _read_forecast_note(folder)
+    try:
+        graph = read_graph(folder, note)
+        arrays = _read_arrays(folder / _WEIGHTS, note["weights_sha256"])
+        fitted = ForecastModel.from_arrays(arrays or {}, graph.relations, graph.unit)
+        return dict(note["parameters"]), graph, fitted, tuple(map(dict, note["updates"]))
+    except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
+        raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
+
+
+def _read_forecast_note(folder: Path) -> dict[str, Any]:
+    if not is_forecast(folder):
+        _read_note(folder)  # an error for most of what else is there
+        raise TilpError(f"{folder}: not a forecaster; tilp.load reads models of every task")
+    return files.read_note(folder / _NOTE, FORECAST, _FORECAST_VERSION, "fit the model again")
 
 
 def _write_arrays(path: Path, arrays: dict[str, NDArray[Any]] | None) -> str | None:

@@ -127,6 +127,7 @@ class TILP(Params):
         'Dedbridge'
     """
 
+    forecasts = False
     _UNSHOWN = ("n_jobs", "memory", "backend", "address")
     threads = RenamedAttribute("n_jobs")
     learned = RenamedAttribute("feature_weights")
@@ -490,8 +491,21 @@ class TILP(Params):
             self._scorer = fitted.scorer(self.graph, self.graph, self.settings)
         return self._scorer
 
+    def evidence(self, graph: TemporalGraph | None = None) -> TemporalGraph:
+        """Return the graph whose train split answers are found in, its facts in the same rows.
+
+        Args:
+            graph: Another graph to apply the model on (default None: the model's).
+        """
+        return self.graph if graph is None else graph
+
+    @property
+    def evidence_note(self) -> str:
+        """Which facts answers rest on, in words."""
+        return "the facts of train, those after the query's time too"
+
     def _explainer(self, graph: TemporalGraph | None) -> Explainer:
-        evidence = self.graph if graph is None else graph
+        evidence = self.evidence(graph)
         return Explainer(self.scorer(graph), self._need_fit().rules, evidence, self.phrasings)
 
     def predict(
@@ -581,7 +595,7 @@ class TILP(Params):
         explainer = self._explainer(graph) if explain else None
         predictor = BatchPredictor(top_k, explainer, explain)
         decided_by = {
-            "model": model_digest(self.settings, self.graph, self._need_fit()),
+            "model": self._digest(),
             "evidence": top_k.graph.fingerprint(),
             "sources": top_k.graph.source_files.digest(top_k.graph.source_line),
         }
@@ -608,7 +622,7 @@ class TILP(Params):
         Raises:
             TilpError: There is no such relation, or train has no fact of it.
         """
-        return queries_of(graph if graph is not None else self.graph, relation, start, end)
+        return queries_of(self.evidence(graph), relation, start, end)
 
     def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Predictions:
         """Return the k best candidates of one query, to print or to loop over.
@@ -634,15 +648,16 @@ class TILP(Params):
             without: Ids of facts to leave out (default none).
             graph: Look in another graph (default None: in the model's).
         """
-        evidence = graph if graph is not None else self.graph
-        rows, _ = known_facts(evidence, query_table(evidence, read_queries([query])), 0)
+        evidence = self.evidence(graph)
+        table = query_table(evidence, read_queries([query]))
+        table = self.scorer(graph).rule_scorer.resolve_dates(table)
+        rows, _ = known_facts(evidence, table, 0)
         return KnownFacts(evidence, rows[~np.isin(rows, list(without))])
 
     def _predictor(
         self, k: int, graph: TemporalGraph | None, *, new_only: bool = False
     ) -> TopKPredictor:
-        evidence = graph if graph is not None else self.graph
-        return TopKPredictor(evidence, self.scorer(graph), k, new_only)
+        return TopKPredictor(self.evidence(graph), self.scorer(graph), k, new_only)
 
     @renamed_keywords({"top": "max_reasons", "fall": "ablation"})
     def explain(
@@ -769,6 +784,9 @@ class TILP(Params):
             True
         """
         return cls.from_parts(*load_model(folder))
+
+    def _digest(self) -> str:
+        return model_digest(self.settings, self.graph, self._need_fit())
 
     def _workers(self) -> Workers:
         jobs = None if self.n_jobs == -1 else self.n_jobs

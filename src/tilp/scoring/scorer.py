@@ -70,6 +70,8 @@ class Contribution:
     walks: int = 0
     rule: Rule | None = None
     find_facts: Callable[[int], Sequence[FactPath]] | None = None  # returns up to n of them
+    note: str = ""  # sentence about cases like this; by default the rule's counts
+    draw: Callable[[], str] | None = None  # returns a picture of what was learned, as SVG
 
 
 def only_path(path: FactPath) -> Callable[[int], Sequence[FactPath]]:
@@ -221,6 +223,10 @@ class RuleScorer:
     def fill_dates(self, queries: QueryTable) -> QueryTable:
         """Return the queries with their missing dates imputed."""
         return self._missing_dates.fill_queries(queries)
+
+    def resolve_dates(self, queries: QueryTable) -> QueryTable:
+        """Return queries as they are asked: a query without dates is about all of time."""
+        return queries
 
     def apply_rules(self, queries: QueryTable) -> AppliedRules:
         """Return everything that scores are computed from, apart from the weights."""

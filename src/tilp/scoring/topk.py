@@ -216,6 +216,7 @@ class TopKPredictor:
 
     def __call__(self, batch: QueryTable) -> TopCandidates:
         """Return the best candidates of one batch of queries."""
+        batch = self.scorer.rule_scorer.resolve_dates(batch)
         scores = self.scorer.score(batch)
         return TopCandidates.select(self.graph, batch, scores, self.k, new_only=self.new_only)
 
@@ -227,7 +228,7 @@ class TopKPredictor:
 
     def predict(self, queries: Sequence[Query]) -> list[Predictions]:
         """Return the best candidates of each query, with their names."""
-        table = query_table(self.graph, queries)
+        table = self.scorer.rule_scorer.resolve_dates(query_table(self.graph, queries))
         best = self.top_candidates(table)
         rows = [Prediction(*row) for row in best.named(self.graph).iter_rows()]
         known = (known_facts(self.graph, table, number)[0] for number in range(len(table)))

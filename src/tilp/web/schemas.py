@@ -202,6 +202,8 @@ class ModelSummary(BaseModel):
     name: str
     version: str = Field(description="Version of tilp.")
     unit: str = Field(description="Unit of time: year, month, day or integer.")
+    task: str = Field(description="`complete` missing facts, or `forecast` what comes next.")
+    evidence: str = Field(description="Which facts answers rest on.")
     features: str
     max_length: int = Field(description="Greatest length of rules.")
     entities: int
@@ -356,6 +358,7 @@ class MemberOut(BaseModel):
     rule: dict[str, Any] | None = Field(
         description="Its formula, `text`, and statistics as in `/rules`."
     )
+    picture: str | None = Field(None, description="How soon the rule's head follows, as SVG.")
 
 
 class ReasonOut(BaseModel):

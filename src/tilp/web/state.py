@@ -131,7 +131,8 @@ class ServiceState:
 
     def _build_views(self) -> Views:
         """Build and compile all that requests need, so that no request waits for it."""
-        graph, settings = self._model.graph, self._model.settings
+        graph, forecasts = self._model.graph, self._model.forecasts
+        settings = None if forecasts else self._model.settings
         model = ModelView(self._model)
         words = self._model.phrasings, graph.unit
         rules = RuleView(self._model.rules(), graph.relations, *words)
@@ -140,8 +141,10 @@ class ServiceState:
             "name": self._name,
             "version": __version__,
             "unit": graph.unit.value,
-            "features": settings.features.value,
-            "max_length": settings.mining.max_length,
+            "task": "forecast" if forecasts else "complete",
+            "evidence": self._model.evidence_note,
+            "features": "none" if settings is None else settings.features.value,
+            "max_length": 1 if settings is None else settings.mining.max_length,
             "entities": len(graph.entities),
             "relations": len(graph.relations),
             "rules": len(rules.rules),

@@ -30,7 +30,7 @@ class ModelView:
     """Predictions and explanations of a model; may be used from several threads at once."""
 
     def __init__(self, model: TILP) -> None:
-        self._model, self._graph, self._scorer = model, model.graph, model.scorer()
+        self._model, self._graph, self._scorer = model, model.evidence(), model.scorer()
 
     def predict(self, query: Query, k: int) -> Predictions:
         """Return the k best candidates of a query."""
@@ -76,7 +76,7 @@ class ModelView:
 
     def _find_example(self) -> Query:
         """Return the query of a held-out fact whose right answer gets the largest share."""
-        graph = self._graph
+        graph = self._model.graph
         rows = next(np.array(rows) for rows in map(graph.rows, reversed(SPLITS)) if len(rows))
         start, end = graph.start[rows], graph.end[rows]
         dated = rows[(start != UNKNOWN) & (end != UNKNOWN) & (end != OPEN_END)]

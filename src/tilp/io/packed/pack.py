@@ -82,6 +82,11 @@ def pack(
     if isinstance(source, (str, Path)) and is_packed(Path(source).expanduser()):
         raise TilpError(f"{source} is a packed graph already")
     sources = find_sources(source)
+    if sources.with_ids:
+        raise TilpError(
+            f"{source}: its names are in entity2id and relation2id; tilp convert writes it as a "
+            "folder that can be packed"
+        )
     progress = progress or (lambda _stage, _share: None)
     n_bytes, n_names = max(1, memory // _BYTES_PER_BYTE_READ), max(1, memory // _BYTES_PER_NAME)
     n_edges, n_values = max(1, memory // _BYTES_PER_EDGE), max(2, memory // _BYTES_PER_VALUE)

@@ -77,6 +77,7 @@ function reasonCard(reason, { candidate, rival, room, ground }) {
     el("p", { class: "sentence" }, sentence),
     amount(reason, candidate, rival, room),
     first && ground(first, owner),
+    members[0]?.picture && pictureWhenSeen(async () => members[0].picture),
     others.length > 0 &&
       el(
         "details",

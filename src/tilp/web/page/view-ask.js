@@ -62,6 +62,7 @@ export function askView({ model, relations }) {
     const more = address("ask", { ...state, k: Math.min(MOST, k + ANSWERS) });
     return [
       el("div", { class: "results-head" }, el("h2", {}, inWords(state)), copyLink()),
+      el("p", { class: "kind" }, `Evidence: ${model.evidence}.`),
       knownFacts(known, total),
       total > 0 && el("h3", { class: "predictions" }, "Predictions"),
       answers.list,
