@@ -217,7 +217,7 @@ def split_command(
     """
     made_rare = {"relation": relation, "removed": removed, "balance": balance, "queries": queries}
     dates = {"valid_from": valid_from, "test_from": test_from, "latest": latest}
-    by_kind = {
+    by_kind: dict[SplitKind, dict[str, Any]] = {
         SplitKind.FEW: {"share": share, "graph": graph, "seed": seed},
         SplitKind.BIASED: {**made_rare, "graph": graph, "seed": seed},
         SplitKind.RANDOM: {"valid": valid, "test": test, "seed": seed},
