@@ -21,6 +21,7 @@ Args:
     LimitOption: Steps that walks of one length may take from one entity. Beyond it, walks are
         sampled and their rules marked as sampled.
     ProtocolsOption: Which other true answers to filter out before ranking; repeatable.
+    DefaultScoreOption: Score of candidates that are not listed.
     EvaluationFolderOption: Save the evaluation, with the ranks of every query, here.
     PhrasingsOption: A TOML file that says how relations are worded: playsFor = "{subject} plays for
         {object}".
@@ -85,6 +86,7 @@ LimitOption = Annotated[int, Option(min=1)]
 
 ProtocolsOption = Annotated[list[Protocol] | None, Option(show_default="all")]
 SplitOption = Annotated[str, Option(help="The split whose facts are queries.")]
+DefaultScoreOption = Annotated[float, Option("--default", show_default="below all")]
 EvaluationFolderOption = Annotated[Path | None, Option()]
 
 # How to run, and what to print
