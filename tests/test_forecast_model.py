@@ -12,6 +12,7 @@ import tilp
 from serving import get, post, running
 from tilp.errors import TilpError
 from tilp.scoring import Query
+from tilp.scoring.queries import query_table
 
 COLUMNS = ["subject", "relation", "object", "start", "end"]
 PEOPLE, DAYS = 6, 24
@@ -77,7 +78,9 @@ def test_new_relations_and_entities_join_the_model(model, tmp_path):
         assert updated.curve(mined.rule) == known.curve(mined.rule)
     again = tilp.load(updated.save(tmp_path / "model"))
     assert again.predict(asked).equals(updated.predict(asked))
-    assert "host 9" in again.predict(Query("annoys", "guest 1"), k=20)["candidate"]
+    listed = again.scorer().score(query_table(again.evidence(), [Query("annoys", "guest 1")]))
+    assert again.graph.entities.find("host 9") in listed.candidate
+    assert "host 9" not in model.graph.entities.labels
 
 
 def test_the_amounts_of_an_explanation_add_up_and_show_how_soon_it_follows(model):

@@ -38,7 +38,7 @@ from tilp.time import (
     possible_relations,
     temporal_relation,
 )
-from tilp.time.durations import Durations
+from tilp.time.durations import Durations, observed_lengths
 from tilp.time.imputation import MissingDates, imputation_counts, impute
 from tilp.types import Estimate, Grain, Missing
 from tilp.walks import Walker
@@ -534,3 +534,18 @@ def test_fit_takes_what_is_missing(run, tmp_path, lossy):
     code, _, err = run("--quiet", "fit", data, "--out", tmp_path / "model", *options)
     assert code == 0 and err == ""
     assert tilp.load(tmp_path / "model").settings.missing is Missing.OPEN
+
+
+def test_facts_that_still_go_on_are_censored():
+    chance = np.random.default_rng(0)
+    start = chance.integers(1900, 2000, 4_000)
+    length = np.rint(np.abs(chance.normal(20, 5, 4_000))).astype(int)
+    rows = [
+        ("s", "r", f"o{i}", str(a), str(a + b) if a + b < 2000 else "present")
+        for i, (a, b) in enumerate(zip(start, length, strict=True))
+    ]
+    names = ["subject", "relation", "object", "start", "end"]
+    graph = tilp.read(pl.DataFrame(rows, names, orient="row"))
+    finished = observed_lengths(graph)[1].mean()
+    mean = float(Durations.fit(graph).mean[0])
+    assert abs(mean - 20) < min(0.2, (20 - finished) / 2)

@@ -209,11 +209,20 @@ def _describe_edge(
 
 
 @kernel
+def _is_unknown(start: int, end: int) -> bool:
+    """Return whether an interval has no finite end."""
+    return (start <= -FAR or start >= FAR) and (end <= -FAR or end >= FAR)
+
+
+@kernel
 def _describe(
     fact_start: int, fact_end: int, start: int, end: int, bins: DistanceBins, feature: Array
 ) -> int:
-    """Write Allen's relation and three distances, or that an end is open; return how many."""
-    if min(fact_start, start) <= -FAR or max(fact_end, end) >= FAR:
+    """Write Allen's relation and distances, or that the time is not known; return how many.
+
+    An open end is later than all others, and so in the outermost bin.
+    """
+    if _is_unknown(fact_start, fact_end) or _is_unknown(start, end):
         feature[0] = N_ALLEN
         return 1
     n_bins = 2 * len(bins.bounds) + 1

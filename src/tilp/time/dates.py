@@ -21,7 +21,7 @@ OPEN_END = 2**63 - 1
 """An end still to come ('present'). It compares as plus infinity."""
 
 _MISSING = frozenset({"", "none", "nan", "nat", "null", "na", "n/a", "<na>", "\\n", "?", "unknown"})
-_OPEN = frozenset({"present", "now", "ongoing", "open", ".."})
+_OPEN = frozenset({"present", "now", "current", "ongoing", "open", ".."})
 
 # A year, then perhaps month and day; hashes stand for unknown digits; a time of day is cut off.
 # A month in figures needs a year of three digits, or 3/4/21 would be the year 3.

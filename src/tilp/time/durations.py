@@ -22,6 +22,7 @@ _MIN_SIGMA = 0.1  # of the unit; all of a relation's intervals may be of one len
 # still more, the likelihood has no maximum, and rises on and on towards the exponential.
 _MIN_RATIO, _MAX_RATIO = -10.0, 1e6
 _BISECTIONS = 80
+_ROUNDS = 30  # of expectation and maximisation, for facts that still go on
 _HALF_LOG_TAU = 0.5 * np.log(2 * np.pi)
 
 
@@ -41,15 +42,28 @@ class Durations:
 
     @classmethod
     def fit(cls, graph: TemporalGraph) -> Durations:
-        """Fit by maximum likelihood to training facts with two known dates, none estimated."""
+        """Fit by maximum likelihood to training facts with two dates, none estimated.
+
+        A fact whose end is open has lasted at least until the last start of all: it is censored.
+        """
         relation, length = observed_lengths(graph)
+        open_relation, least = _open_lengths(graph)
         size = len(graph.relations)
         count = np.bincount(relation, minlength=size)
-        total = np.bincount(relation, length, size)
-        squares = np.bincount(relation, length**2, size)
         # The last ones are of all relations together.
-        sums = (np.append(values, values.sum()) for values in (count, total, squares))
+        sums = _with_all(relation, size, np.ones(len(length)), length, length**2)
         mu, sigma = _most_likely(*sums)
+        for _ in range(_ROUNDS if len(least) and len(length) else 0):
+            parts = []
+            for of in (open_relation, np.full(len(least), size)):
+                # The mean and mean square of lengths above a bound (expectation maximisation).
+                hazard = _hazard((mu[of] - least) / sigma[of])
+                mean = mu[of] + sigma[of] * hazard
+                square = mu[of] ** 2 + sigma[of] ** 2 + sigma[of] * (least + mu[of]) * hazard
+                parts.append((mean, square))
+            expected = _with_all(open_relation, size, np.ones(len(least)), *parts[0])
+            expected[1][-1], expected[2][-1] = parts[1][0].sum(), parts[1][1].sum()
+            mu, sigma = _most_likely(*(a + b for a, b in zip(sums, expected, strict=True)))
         few = count < _MIN_INTERVALS
         own = np.where(few, mu[-1], mu[:-1]), np.where(few, sigma[-1], sigma[:-1])
         return cls(graph.relations, *own, count, float(mu[-1]), float(sigma[-1]))
@@ -134,6 +148,21 @@ def observed_lengths(graph: TemporalGraph) -> tuple[Ids, Floats]:
     return graph.relation[train][complete], (end - start)[complete].astype(np.float64)
 
 
+def _open_lengths(graph: TemporalGraph) -> tuple[Ids, Floats]:
+    """Return relation and least length, until the last start, of training facts still going on."""
+    train = graph.span("train")
+    start, end = graph.start[train], graph.end[train]
+    is_open = _finite(start) & (end == OPEN_END)
+    now = start[_finite(start)].max(initial=0)
+    return graph.relation[train][is_open], (now - start[is_open]).astype(np.float64)
+
+
+def _with_all(relation: Ids, size: int, *values: Floats) -> list[Floats]:
+    """Return the sums of values by relation, and of all relations last."""
+    sums = (np.bincount(relation, value, size) for value in values)
+    return [np.append(of_relation, of_relation.sum()) for of_relation in sums]
+
+
 def _finite(time: Ints) -> Mask:
     return ~np.isin(time, (UNKNOWN, OPEN_START, OPEN_END))
 
@@ -143,7 +172,7 @@ def _hazard(ratio: Floats) -> Floats:
     return np.asarray(np.exp(-0.5 * ratio**2 - _HALF_LOG_TAU - log_ndtr(ratio)))
 
 
-def _most_likely(count: Ints, total: Floats, squares: Floats) -> tuple[Floats, Floats]:
+def _most_likely(count: Ints | Floats, total: Floats, squares: Floats) -> tuple[Floats, Floats]:
     """Return mu and sigma from counts, sums and sums of squares of lengths.
 
     The likeliest density is the one with the sample's mean and mean square. With a = mu / sigma
