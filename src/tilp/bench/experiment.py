@@ -29,6 +29,10 @@ from tilp.viz.charts import Bars, Line, Point, draw_bars, draw_lines
 
 _METRICS = {"mrr": "MRR", "hits@1": "hits@1", "hits@10": "hits@10"}
 _COSTS = ("rules", "learn, s", "ask, s")
+_OF_RULE = (
+    "{sentence} (weight {weight:.3g}, confidence {confidence:.2f}, support {support:,} of "
+    "{facts:,} facts)"
+)
 _RANKINGS = [
     f"{protocol.value} {ties.value}" for protocol in Protocol for ties in ties_of(protocol)
 ]
@@ -235,15 +239,12 @@ class Compare(RankedExperiment):
 
     def _write_table(self, report: Report, sources: Sequence[Source], ranking: str) -> None:
         header, columns = ["method"], [[method.name for method in self.methods]]
-        counts: list[set[int]] = [set() for _ in self.methods]
-        for source in sources:
-            for metric, label in _METRICS.items():
-                header.append(f"{source.name} {label}")
-                means = self.means(report, source, self.setting, ranking, metric)
-                columns.append(self.column(means))
-            by_method = self.results_of(report, source, self.setting).values()
-            for seen, results in zip(counts, by_method, strict=True):
-                seen.add(len(results))
+        for source, (metric, label) in product(sources, _METRICS.items()):
+            header.append(f"{source.name} {label}")
+            means = self.means(report, source, self.setting, ranking, metric)
+            columns.append(self.column(means))
+        by_source = [self.results_of(report, source, self.setting) for source in sources]
+        counts = ({len(results[method]) for results in by_source} for method in columns[0])
         columns.append(["/".join(map(str, sorted(seen))) for seen in counts])
         names = [source.name for source in sources]
         published: dict[str, dict[str, Published]] = defaultdict(dict)
@@ -327,17 +328,11 @@ class Rules(Experiment):
                 shown = [example for rules in of_relations for example in rules[: self.rules]]
                 for index, example in enumerate(shown):
                     name = file_name_part(f"{self.name}-{method}-{index}")
-                    _write_rule(report, f"{file_name_part(source.name)}-{name}", example)
-
-
-def _write_rule(report: Report, name: str, example: Result) -> None:
-    report.text(example["rule"])
-    report.text(
-        "{sentence} (weight {weight:.3g}, confidence {confidence:.2f}, support {support:,} of "
-        "{facts:,} facts)".format(**example)
-    )
-    caption = "{asked}: {answer}, by {grounding}".format(**example)
-    report.picture(name, example["picture"], caption)
+                    report.text(example["rule"])
+                    report.text(_OF_RULE.format(**example))
+                    caption = "{asked}: {answer}, by {grounding}".format(**example)
+                    name = f"{file_name_part(source.name)}-{name}"
+                    report.picture(name, example["picture"], caption)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,22 +11,13 @@ from typing import Annotated, Any, Self
 from tilp._utils.files import file_name_part, locked
 from tilp._version import version_report
 from tilp.bench import experiment as kinds
+from tilp.bench import schema
 from tilp.bench.data import SETTINGS, Source, WorldSize
 from tilp.bench.efficiency import Efficiency
 from tilp.bench.experiment import Experiment, FileName, RankedExperiment
 from tilp.bench.jobs import Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.methods import METHODS, Method, read_method
 from tilp.bench.report import TEXTS, Report
-from tilp.bench.schema import (
-    Count,
-    Reader,
-    Table,
-    check_keys,
-    keys_of,
-    one_of,
-    read_table,
-    read_value,
-)
 from tilp.errors import TilpError
 from tilp.graph import SPLITS
 from tilp.parallel import thread_count
@@ -34,7 +25,9 @@ from tilp.parallel import thread_count
 EXPERIMENTS: Mapping[str, type[Experiment]] = {
     cls.kind: cls for cls in (kinds.Compare, kinds.Curve, kinds.BiasedData, Efficiency, kinds.Rules)
 }
-_Kind, _SettingKind = (Annotated[str, one_of(list(names))] for names in (EXPERIMENTS, SETTINGS))
+_Kind, _SettingKind = (
+    Annotated[str, schema.one_of(list(names))] for names in (EXPERIMENTS, SETTINGS)
+)
 
 
 @dataclass(frozen=True)
@@ -108,15 +101,15 @@ def _parse(text: str, file: str) -> Plan:
     except tomllib.TOMLDecodeError as failure:
         raise TilpError(f"{file}: not TOML ({failure})") from failure
     methods, given = dict(METHODS), dict[str, Any]()
-    for name, choices in read_value(dict[str, Any], values, "methods", file, {}).items():
+    for name, choices in schema.read_value(dict[str, Any], values, "methods", file, {}).items():
         where = f"{file}, method {name!r}"
         if not isinstance(choices, dict):
             raise TilpError(f"{where}: give a table, [methods.{name}]")
         methods[name] = read_method(name, choices, where)
-    entries = read_value(tuple[dict[str, Any], ...], values, "experiment", file, ())
+    entries = schema.read_value(tuple[dict[str, Any], ...], values, "experiment", file, ())
     given["experiments"] = tuple(_read_experiment(entry, file, methods) for entry in entries)
     given["name"] = file_name_part(Path(file).stem) or "plan"
-    plan = read_table(Plan, values, file, ["methods", "experiment"], **given)
+    plan = schema.read_table(Plan, values, file, ["methods", "experiment"], **given)
     for name in _repeated(experiment.name for experiment in plan.experiments):
         raise TilpError(f"{file}: two experiments are named {name!r}; give each its own name")
     if not plan.experiments:
@@ -124,23 +117,23 @@ def _parse(text: str, file: str) -> Plan:
     return plan
 
 
-def _read_experiment(table: Table, file: str, methods: Mapping[str, Method]) -> Experiment:
+def _read_experiment(table: schema.Table, file: str, methods: Mapping[str, Method]) -> Experiment:
     where = f"{file}, experiment {table['name']!r}" if "name" in table else f"{file}, an experiment"
-    name = read_value(FileName, table, "name", where)
-    cls = EXPERIMENTS[read_value(_Kind, table, "kind", where)]
+    name = schema.read_value(FileName, table, "name", where)
+    cls = EXPERIMENTS[schema.read_value(_Kind, table, "kind", where)]
     given: dict[str, Any] = {"methods": _read_methods(table, where, methods)}
     more_keys = ["kind"]
-    if "setting" in keys_of(cls):
+    if "setting" in schema.keys_of(cls):
         # The keys of a setting are keys of the experiment too.
-        kind = read_value(_SettingKind, table, "setting", where, "none")
-        keys = keys_of(SETTINGS[kind])
+        kind = schema.read_value(_SettingKind, table, "setting", where, "none")
+        keys = schema.keys_of(SETTINGS[kind])
         of_setting = {key: table[key] for key in table if key in keys}
-        given["setting"] = read_table(SETTINGS[kind], of_setting, where)
+        given["setting"] = schema.read_table(SETTINGS[kind], of_setting, where)
         more_keys += keys
-    return read_table(cls, {"title": name, **table}, where, more_keys, **given)
+    return schema.read_table(cls, {"title": name, **table}, where, more_keys, **given)
 
 
-def _read_methods(table: Table, where: str, methods: Mapping[str, Method]) -> Any:
+def _read_methods(table: schema.Table, where: str, methods: Mapping[str, Method]) -> Any:
     """Read the methods of an experiment: names, or tables with a count of seeds."""
 
     def read(value: Any) -> Method | None:
@@ -148,12 +141,12 @@ def _read_methods(table: Table, where: str, methods: Mapping[str, Method]) -> An
         if not isinstance(entry, dict) or entry.get("name") not in list(methods):
             return None
         method, own = methods[entry["name"]], f"{where}, method {entry['name']!r}"
-        seeds = read_value(Count, entry, "seeds", own) if "seeds" in entry else None
-        check_keys(entry, ["name", "seeds"], own)
+        seeds = schema.read_value(schema.Count, entry, "seeds", own) if "seeds" in entry else None
+        schema.check_keys(entry, ["name", "seeds"], own)
         return replace(method, seeds=seeds)
 
-    reader = Reader(f"one of {', '.join(methods)}, or {{ name = …, seeds = … }}", read)
-    return read_value(tuple[Annotated[Method, reader], ...], table, "methods", where)
+    reader = schema.Reader(f"one of {', '.join(methods)}, or {{ name = …, seeds = … }}", read)
+    return schema.read_value(tuple[Annotated[Method, reader], ...], table, "methods", where)
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

@@ -4,9 +4,7 @@ Nothing heavy is imported until a command runs, so that help comes at once.
 """
 
 import gc
-import inspect as inspection
 import logging
-import re
 import signal
 import sys
 import threading
@@ -15,12 +13,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from types import FrameType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer import Option
 
-from tilp.cli import data, evaluate, fit, inspect, predict, rules, serve
+from tilp.cli import data, evaluate, fit, inspect, options, predict, rules, serve
 from tilp.cli.console import print_warning, set_quiet
 from tilp.errors import TilpError
 
@@ -44,11 +42,8 @@ app = typer.Typer(
 
 def _add_command(name: str, command: Callable[..., Any]) -> None:
     """Register a command; the section Args of its docstring is the help of its options."""
-    about, _, section = inspection.cleandoc(str(command.__doc__)).partition("\n\nArgs:\n")
     types = get_type_hints(command, include_extras=True)
-    for option, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.MULTILINE):
-        get_args(types[option])[1].help = " ".join(text.split())
-    command.__doc__, command.__annotations__ = about, types
+    command.__doc__, command.__annotations__ = options.explain(command, types), types
     app.command(name)(command)
 
 

@@ -53,13 +53,9 @@ def print_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def make_table(
-    title: str | None,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str | Text]],
-    *,
-    right: Collection[str] = (),
-    **style: Any,
-) -> Table:
+    title: str | None, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *,
+    right: Collection[str] = (), **style: Any,
+) -> Table:  # fmt: skip
     """Return a table; columns named in `right` are aligned right and never wrapped."""
     table = Table(title=title, title_justify="left", **style)
     for column in columns:

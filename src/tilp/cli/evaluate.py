@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,13 +27,8 @@ if TYPE_CHECKING:
     from tilp.graph import TemporalGraph
 
 _SHOWN_RELATIONS = 30
-_METRICS = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
-_METRIC_TITLES = ("mrr", "hits@1", "hits@3", "hits@10", "mean rank")
-
-DefaultOption = Annotated[
-    float,
-    Option("--default", show_default="below all", help="Score of candidates that are not listed."),
-]
+_METRICS = dict.fromkeys(("mrr", "hits@1", "hits@3", "hits@10"), ".4f") | {"mean_rank": ",.1f"}
+_METRIC_TITLES = tuple(name.replace("_", " ") for name in _METRICS)
 
 
 def evaluate_command(
@@ -75,7 +70,7 @@ def evaluate_scores_command(
     split: options.SplitOption = "test",
     protocol: options.ProtocolsOption = None,
     out: options.EvaluationFolderOption = None,
-    default: DefaultOption = float("-inf"),
+    default: options.DefaultScoreOption = float("-inf"),
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
     seed: options.SeedOption = 0,
@@ -107,7 +102,7 @@ def compare_command(
     ties: Annotated[Ties | None, Option(show_default="average")] = None,
     data: Annotated[Path | None, Option()] = None,
     split: options.SplitOption = "test",
-    default: DefaultOption = float("-inf"),
+    default: options.DefaultScoreOption = float("-inf"),
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
     seed: options.SeedOption = 0,
@@ -169,13 +164,9 @@ def compare_command(
 
 
 def _evaluate_file(
-    path: Path,
-    graph: TemporalGraph,
-    split: str,
-    protocols: Sequence[Protocol] | None,
-    default: float,
-    threads: int | None,
-) -> Evaluation:
+    path: Path, graph: TemporalGraph, split: str, protocols: Sequence[Protocol] | None,
+    default: float, threads: int | None,
+) -> Evaluation:  # fmt: skip
     from tilp.evaluation import evaluate, read_scores
     from tilp.parallel import thread_count
 
@@ -214,12 +205,10 @@ def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, 
     _print_relations(f"relations · {headline}", figures, evaluation.by_relation(), _query_cells)
 
 
-def _metric_cells(metrics: dict[str, float | None]) -> Iterable[str]:
-    """Format MRR and hits to four digits, the mean rank to one; a dash if there are no queries."""
-    for name in _METRICS:
-        value = metrics[name]
-        digits = ",.1f" if name == "mean_rank" else ".4f"
-        yield "-" if value is None else format(value, digits)
+def _metric_cells(metrics: dict[str, float | None]) -> list[str]:
+    """Format metrics; a dash if there are no queries."""
+    values = ((metrics[name], digits) for name, digits in _METRICS.items())
+    return ["-" if value is None else format(value, digits) for value, digits in values]
 
 
 def _query_cells(row: dict[str, Any]) -> list[str]:
@@ -227,11 +216,9 @@ def _query_cells(row: dict[str, Any]) -> list[str]:
 
 
 def _print_relations(
-    title: str,
-    figures: tuple[str, ...],
-    relations: pl.DataFrame,
+    title: str, figures: tuple[str, ...], relations: pl.DataFrame,
     row_cells: Callable[[dict[str, Any]], list[str]],
-) -> None:
+) -> None:  # fmt: skip
     rows = (
         (row["relation"], row["direction"], *row_cells(row))
         for row in relations.head(_SHOWN_RELATIONS).iter_rows(named=True)

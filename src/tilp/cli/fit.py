@@ -38,104 +38,24 @@ _COST_STAGES = {"read": "read the facts", "prepare": "index them", **_STAGES}
 def fit_command(
     data: options.DataArgument,
     out: options.OptionalOutFolderOption = None,
-    task: Annotated[
-        types.Task,
-        Option(
-            help="What the model is for. complete: missing facts at any time; forecast: what comes "
-            "next, by how long ago and how often things happened. The options about rules and "
-            "features are of complete alone."
-        ),
-    ] = types.Task.COMPLETE,
-    preset: Annotated[
-        types.Preset,
-        Option(
-            help="Defaults of the options that are not given. paper: the system of the paper "
-            "(length 5, pairs, attention, its features, missing dates by duration)."
-        ),
-    ] = types.Preset.DEFAULT,
-    max_length: Annotated[
-        int | None,
-        Option(
-            min=1,
-            max=5,
-            show_default="3; paper: 5",
-            help="Greatest length of rules. Longer rules reach further and take much longer.",
-        ),
-    ] = None,
-    features: Annotated[
-        types.Features | None,
-        Option(
-            show_default="full",
-            help="Temporal features that are added to the rules. none: rules alone; paper: "
-            "recurrence, order and time between relations; full: candidate history at the "
-            "query's dates, evidence of rules together, and random walk scores.",
-        ),
-    ] = None,
+    task: Annotated[types.Task, Option()] = types.Task.COMPLETE,
+    preset: Annotated[types.Preset, Option()] = types.Preset.DEFAULT,
+    max_length: Annotated[int | None, Option(min=1, max=5, show_default="3; paper: 5")] = None,
+    features: Annotated[types.Features | None, Option(show_default="full")] = None,
     without: Annotated[list[types.Part] | None, Option(hidden=True)] = None,
     soft_length: Annotated[int | None, Option(min=1, max=5, hidden=True)] = None,
-    weights: Annotated[
-        types.Weights | None,
-        Option(
-            show_default="free; paper: attention",
-            help="How the weight of a rule is learned. free: a parameter of its own, regularised "
-            "towards the rule's confidence; attention: as in the paper, shared between rules.",
-        ),
-    ] = None,
-    missing: Annotated[
-        types.Missing | None,
-        Option(
-            show_default="point; paper: duration",
-            help="How to impute a missing start or end, in facts and in queries. point: the known "
-            "date; duration: as in the paper, a draw from the lengths of the relation's facts; "
-            "open: no bound on that side; unknown: no imputation, a rule counts if it may hold.",
-        ),
-    ] = None,
+    weights: Annotated[types.Weights | None, Option(show_default="free; paper: attention")] = None,
+    missing: Annotated[types.Missing | None, Option(show_default="point; paper: duration")] = None,
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
-    top: Annotated[
-        int | None,
-        Option(
-            min=1,
-            show_default="300; paper: 3000",
-            help="Most rules to keep for a relation and direction. Most relations keep far "
-            "fewer: a rule must explain answers that the others do not.",
-        ),
-    ] = None,
-    rules: Annotated[
-        Path | None,
-        Option(
-            help="Learn weights for the rules of this file, and mine none: JSON lines as tilp mine "
-            "and tilp rules --out write them, or one rule a line, with # before comments."
-        ),
-    ] = None,
-    also_mine: Annotated[
-        bool, Option("--also-mine", help="With --rules: mine rules too. Given rules all stay.")
-    ] = False,
-    effort: Annotated[
-        types.Effort | None,
-        Option(
-            show_default="normal; paper: thorough",
-            help="Facts to learn from in a large graph, of all relations together: normal at most "
-            "50,000, quick 5,000, thorough all. All facts are walked on. It also sets --limit.",
-        ),
-    ] = None,
-    share: Annotated[
-        float,
-        Option(
-            min=0.0,
-            max=1.0,
-            help="Learn from this share of the training facts; walks still use all of them.",
-        ),
-    ] = 1.0,
+    top: Annotated[int | None, Option(min=1, show_default="300; paper: 3000")] = None,
+    rules: Annotated[Path | None, Option()] = None,
+    also_mine: Annotated[bool, Option("--also-mine")] = False,
+    effort: Annotated[types.Effort | None, Option(show_default="normal; paper: thorough")] = None,
+    share: Annotated[float, Option(min=0.0, max=1.0)] = 1.0,
     sample: options.SampleOption = None,
     limit: Annotated[
-        int | None,
-        Option(
-            min=1,
-            show_default="3000; quick: 1000; thorough: 1000000",
-            help="Steps that walks may take from one entity along one chain of relations. Beyond "
-            "it, walks are sampled.",
-        ),
+        int | None, Option(min=1, show_default="3000; quick: 1000; thorough: 1000000")
     ] = None,
     threads: options.ThreadsOption = None,
     memory: options.OptionalMemoryOption = None,
@@ -146,20 +66,41 @@ def fit_command(
     on_error: options.OnErrorOption = types.OnError.REPAIR,
     columns: options.ColumnsOption = None,
     header: options.HeaderOption = None,
-    dry_run: Annotated[
-        bool,
-        Option(
-            "--dry-run",
-            help="Estimate time and memory of each stage from samples of the work. Writes "
-            "nothing; needs no --out.",
-        ),
-    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run")] = False,
     json: Annotated[bool, Option("--json", help="With --dry-run: print JSON.")] = False,
 ) -> None:
     """Mine rules from the training facts of DATA, and learn weights for rules and features.
 
     The valid split decides when to stop; without one, a tenth of train does. If the command is
     stopped or killed, running it again resumes, and gives the same model.
+
+    Args:
+        task: What the model is for. complete: missing facts at any time; forecast: what comes next,
+            by how long ago and how often things happened. The options about rules and features are
+            of complete alone.
+        preset: Defaults of the options that are not given. paper: the system of the paper (length
+            5, pairs, attention, its features, missing dates by duration).
+        max_length: Greatest length of rules. Longer rules reach further and take much longer.
+        features: Temporal features that are added to the rules. none: rules alone; paper:
+            recurrence, order and time between relations; full: candidate history at the query's
+            dates, evidence of rules together, and random walk scores.
+        weights: How the weight of a rule is learned. free: a parameter of its own, regularised
+            towards the rule's confidence; attention: as in the paper, shared between rules.
+        missing: How to impute a missing start or end, in facts and in queries. point: the known
+            date; duration: as in the paper, a draw from the lengths of the relation's facts; open:
+            no bound on that side; unknown: no imputation, a rule counts if it may hold.
+        top: Most rules to keep for a relation and direction. Most relations keep far fewer: a rule
+            must explain answers that the others do not.
+        rules: Learn weights for the rules of this file, and mine none: JSON lines as tilp mine and
+            tilp rules --out write them, or one rule a line, with # before comments.
+        also_mine: With --rules: mine rules too. Given rules all stay.
+        effort: Facts to learn from in a large graph, of all relations together: normal at most
+            50,000, quick 5,000, thorough all. All facts are walked on. It also sets --limit.
+        share: Learn from this share of the training facts; walks still use all of them.
+        limit: Steps that walks may take from one entity along one chain of relations. Beyond it,
+            walks are sampled.
+        dry_run: Estimate time and memory of each stage from samples of the work. Writes nothing;
+            needs no --out.
     """
     from tilp.model import TILP, ForecastRules
 
@@ -220,12 +161,9 @@ def fit_command(
 
 
 def fit_with_progress(
-    model: TILP,
-    graph: TemporalGraph,
-    work: Path | None = None,
-    rules: Path | None = None,
+    model: TILP, graph: TemporalGraph, work: Path | None = None, rules: Path | None = None,
     also_mine: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Fit a model, with a progress bar for each stage."""
     with console.stage_bars(_STAGES) as advance:
         model.fit(graph, rules=rules, also_mine=also_mine, folder=work, progress=advance)
@@ -299,49 +237,19 @@ def _format_memory(size: float) -> str:
 
 def update_command(
     model: options.ModelArgument,
-    new_facts: Annotated[
-        Path,
-        Argument(
-            metavar="NEW_FACTS",
-            help="Facts in any form that tilp fit takes as DATA. Each split of a folder is added "
-            "to the model's split of that name; a file is added to train.",
-        ),
-    ],
+    new_facts: Annotated[Path, Argument(metavar="NEW_FACTS")],
     out: options.OptionalOutFolderOption = None,
-    in_place: Annotated[
-        bool,
-        Option("--in-place", help="Replace MODEL, once the updated model is completely written."),
-    ] = False,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Only report how the facts would be merged.")
-    ] = False,
+    in_place: Annotated[bool, Option("--in-place")] = False,
+    dry_run: Annotated[bool, Option("--dry-run")] = False,
     weights: Annotated[str | None, Option(hidden=True)] = None,
     rules: Annotated[str | None, Option(hidden=True)] = None,
-    dates: Annotated[
-        types.MoreDates,
-        Option(
-            help="If a new fact shares one date with a fact in the model, and gives the other, "
-            "which was unknown, estimated or open. supersede: replace that fact; both: keep both."
-        ),
-    ] = types.MoreDates.SUPERSEDE,
-    labels: Annotated[
-        types.ByLabel,
-        Option(
-            help="If a name is no id or key of the model, but equals a label. refuse: an error; "
-            "match: it is what has that label; new: it is something new."
-        ),
-    ] = types.ByLabel.REFUSE,
+    dates: Annotated[types.MoreDates, Option()] = types.MoreDates.SUPERSEDE,
+    labels: Annotated[types.ByLabel, Option()] = types.ByLabel.REFUSE,
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
     backend: options.BackendOption = types.Backend.THREADS,
     address: options.AddressOption = None,
-    unit: Annotated[
-        types.Unit | None,
-        Option(
-            show_default="the model's",
-            help="Unit of the times in NEW_FACTS; it must be the model's.",
-        ),
-    ] = None,
+    unit: Annotated[types.Unit | None, Option(show_default="the model's")] = None,
     on_error: options.OnErrorOption = types.OnError.REPAIR,
     columns: options.ColumnsOption = None,
     header: options.HeaderOption = None,
@@ -357,6 +265,17 @@ def update_command(
 
     MODEL stays untouched until the updated one is completely written. An example:
     tilp update model new.csv --out model-2, or first with --dry-run
+
+    Args:
+        new_facts: Facts in any form that tilp fit takes as DATA. Each split of a folder is added to
+            the model's split of that name; a file is added to train.
+        in_place: Replace MODEL, once the updated model is completely written.
+        dry_run: Only report how the facts would be merged.
+        dates: If a new fact shares one date with a fact in the model, and gives the other, which
+            was unknown, estimated or open. supersede: replace that fact; both: keep both.
+        labels: If a name is no id or key of the model, but equals a label. refuse: an error; match:
+            it is what has that label; new: it is something new.
+        unit: Unit of the times in NEW_FACTS; it must be the model's.
     """
     from tilp.graph import merge_facts
     from tilp.model.update import UpdateReport

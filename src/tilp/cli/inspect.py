@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +17,6 @@ from tilp.types import LateEnds, OnError, SplitKind, TableFormat, WalkGraph
 
 if TYPE_CHECKING:
     from tilp.data_quality import DateSummary, Defects, Inspection
-    from tilp.splits.folders import Part
 
 _SHOWN_YEARS = 8
 _DATE_COLUMNS = (
@@ -217,49 +215,27 @@ def split_command(
             time to predict. mask: make the end unknown; drop: drop the fact; keep: leave it as it
             is.
     """
-    random, few, biased, shift = SplitKind
-    of_biased = {"relation": relation, "removed": removed, "balance": balance, "queries": queries}
-    of_shift = {"valid-from": valid_from, "test-from": test_from, "latest": latest, "ends": ends}
-    for kinds, values in (
-        ((random,), {"valid": valid, "test": test}),
-        ((few,), {"share": share}),
-        ((biased,), of_biased),
-        ((few, biased), {"graph": graph}),
-        ((few, biased, random), {"seed": seed}),
-        ((shift,), of_shift),
-    ):
-        given = [option for option, value in values.items() if value is not None]
-        if given and kind not in kinds:
-            meant = " or ".join(kinds)
-            raise TilpError(f"--{given[0]} is for --kind {meant}, not {kind.value}; leave it out")
+    made_rare = {"relation": relation, "removed": removed, "balance": balance, "queries": queries}
+    dates = {"valid_from": valid_from, "test_from": test_from, "latest": latest}
+    by_kind: dict[SplitKind, dict[str, Any]] = {
+        SplitKind.FEW: {"share": share, "graph": graph, "seed": seed},
+        SplitKind.BIASED: {**made_rare, "graph": graph, "seed": seed},
+        SplitKind.RANDOM: {"valid": valid, "test": test, "seed": seed},
+        SplitKind.TIME_SHIFT: {**dates, "ends": ends},
+    }
+    for option, value in (item for own in by_kind.values() for item in own.items()):
+        if value is not None and option not in by_kind[kind]:
+            meant = " or ".join(each for each, own in by_kind.items() if option in own)
+            wrong = f"--{option.replace('_', '-')} is for --kind {meant}, not {kind.value}"
+            raise TilpError(f"{wrong}; leave it out")
     if queries is not None and balance is False:
         raise TilpError("--queries says how test is balanced; leave it out, or --no-balance")
-    from tilp.splits import SHARES, folders, time_shift
+    from tilp.splits import folders
 
     source = options.read_data(data, unit, on_error, columns, header)
-    parts: Iterable[Part]
-    match kind:
-        case SplitKind.RANDOM:
-            of_valid, of_test = (0.1 if given is None else given for given in (valid, test))
-            parts = [folders.random_part(source, valid=of_valid, test=of_test, seed=seed or 0)]
-        case SplitKind.FEW:
-            walked = graph or WalkGraph.FULL
-            parts = folders.few_parts(source, share or SHARES, seed=seed or 0, walked=walked)
-        case SplitKind.BIASED:
-            parts = folders.biased_parts(
-                source,
-                relation,
-                removed=0.5 if removed is None else removed,
-                queries=queries,
-                balance=balance is not False,
-                seed=seed or 0,
-                walked=graph or WalkGraph.REDUCED,
-            )
-        case SplitKind.TIME_SHIFT:
-            late = ends or LateEnds.MASK
-            dates = {"valid_from": valid_from, "test_from": test_from, "latest": latest}
-            parts = [folders.time_shift_part(time_shift(source, **dates, ends=late))]
-    notes = folders.write_parts(source, parts, out, format=format)
+    names = {"share": "shares", "relation": "relations", "graph": "walked"}
+    given = {names.get(key, key): own for key, own in by_kind[kind].items() if own is not None}
+    notes = folders.write_parts(source, folders.PARTS[kind](source, **given), out, format=format)
     rows = []
     for folder, note in notes:
         facts = note["facts"]

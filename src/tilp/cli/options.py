@@ -1,9 +1,46 @@
-"""Arguments and options of commands, each defined once, and the functions that read them."""
+"""Arguments and options of commands, each defined once, and the functions that read them.
+
+Args:
+    DataArgument: A file of facts (subject, relation, object, start, end; or one date; or none) as
+        TSV, CSV, gzipped or not, or Parquet; or a folder with train, valid and test, and perhaps
+        entities.tsv and relations.tsv with names; or a folder that tilp pack wrote; - reads
+        standard input.
+    OnErrorOption: What to do with malformed dates and with starts after ends: repair them (unknown;
+        end = start), skip the row, or raise an error.
+    ColumnsOption: Which column has which role, if the header does not say:
+        subject=player,relation=kind,object=team,start=joined,end=left
+    HeaderOption: Whether files begin with a row of column names.
+    RelationFilterOption: Show only this relation; name^-1 is its inverse.
+    GrainOption: Temporal detail of rules; repeatable. static: none; query: compare each interval
+        with the query's; adjacent: also neighbouring intervals; pairs: all pairs, as in the paper;
+        allen: Allen's relations to the query's interval; gap: how long before or after the query
+        the last interval lies.
+    MinSupportOption: Drop rules that reach the answer of fewer training facts. Raise it for noisy
+        data.
+    SampleOption: Mine rules from at most this many facts of each relation.
+    LimitOption: Steps that walks of one length may take from one entity. Beyond it, walks are
+        sampled and their rules marked as sampled.
+    ProtocolsOption: Which other true answers to filter out before ranking; repeatable.
+    DefaultScoreOption: Score of candidates that are not listed.
+    EvaluationFolderOption: Save the evaluation, with the ranks of every query, here.
+    PhrasingsOption: A TOML file that says how relations are worded: playsFor = "{subject} plays for
+        {object}".
+    SeedOption: Random seed. The same seed gives the same result, bit for bit.
+    ThreadsOption: Number of threads. Results do not change.
+    BackendOption: Where to run; the result is the same, bit for bit. serial: one thread; threads:
+        --threads many; ray: processes of Ray, here or on a cluster (needs the extra 'ray').
+    AddressOption: With --backend ray: a running cluster, as ray start --head prints it; auto finds
+        the one on this machine.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from typer import Argument, Option
 
@@ -16,43 +53,14 @@ if TYPE_CHECKING:
 
 # Data
 
-DataArgument = Annotated[
-    Path,
-    Argument(
-        metavar="DATA",
-        help="A file of facts (subject, relation, object, start, end; or one date; or none) as "
-        "TSV, CSV, gzipped or not, or Parquet; or a folder with train, valid and test, and "
-        "perhaps entities.tsv and relations.tsv with names; or a folder that tilp pack wrote; "
-        "- reads standard input.",
-    ),
-]
+DataArgument = Annotated[Path, Argument(metavar="DATA")]
 UnitOption = Annotated[
     Unit | None,
     Option(show_default="the finest in which 90 % of the dates are complete", help="Unit of time."),
 ]
-OnErrorOption = Annotated[
-    OnError,
-    Option(
-        help="What to do with malformed dates and with starts after ends: repair them (unknown; "
-        "end = start), skip the row, or raise an error."
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    Option(
-        metavar="ROLE=NAME,…",
-        help="Which column has which role, if the header does not say: "
-        "subject=player,relation=kind,object=team,start=joined,end=left",
-    ),
-]
-HeaderOption = Annotated[
-    bool | None,
-    Option(
-        "--header/--no-header",
-        show_default="detected",
-        help="Whether files begin with a row of column names.",
-    ),
-]
+OnErrorOption = Annotated[OnError, Option()]
+ColumnsOption = Annotated[str | None, Option(metavar="ROLE=NAME,…")]
+HeaderOption = Annotated[bool | None, Option("--header/--no-header", show_default="detected")]
 _OUT_FOLDER = Option(help="The folder to write; it must be new or empty.")
 OutFolderOption = Annotated[Path, _OUT_FOLDER]
 OptionalOutFolderOption = Annotated[Path | None, _OUT_FOLDER]
@@ -64,74 +72,31 @@ WorldSizeOption = Annotated[int, Option(help="Approximate number of facts in the
 ModelArgument = Annotated[Path, Argument(metavar="MODEL", help="A folder that tilp fit wrote.")]
 StartOption = Annotated[str | None, Option(show_default="unknown", help="Start date of the query.")]
 EndOption = Annotated[str | None, Option(show_default="unknown", help="End date of the query.")]
-RelationFilterOption = Annotated[
-    str | None, Option(show_default="all", help="Show only this relation; name^-1 is its inverse.")
-]
+RelationFilterOption = Annotated[str | None, Option(show_default="all")]
 GrainOption = Annotated[
     list[Grain] | None,
-    Option(
-        show_default="mine: pairs, gap; fit: pairs, gap, allen; paper: pairs",
-        help="Temporal detail of rules; repeatable. static: none; query: compare each interval "
-        "with the query's; adjacent: also neighbouring intervals; pairs: all pairs, as in the "
-        "paper; allen: Allen's relations to the query's interval; gap: how long before or after "
-        "the query the last interval lies.",
-    ),
+    Option(show_default="mine: pairs, gap; fit: pairs, gap, allen; paper: pairs"),
 ]
-MinSupportOption = Annotated[
-    int,
-    Option(
-        min=1,
-        help="Drop rules that reach the answer of fewer training facts. Raise it for noisy data.",
-    ),
-]
+MinSupportOption = Annotated[int, Option(min=1)]
 TopOption = Annotated[int, Option(min=1, help="Rules to keep per relation and direction.")]
-SampleOption = Annotated[
-    int | None,
-    Option(
-        min=1, show_default="all", help="Mine rules from at most this many facts of each relation."
-    ),
-]
-LimitOption = Annotated[
-    int,
-    Option(
-        min=1,
-        help="Steps that walks of one length may take from one entity. Beyond it, walks are "
-        "sampled and their rules marked as sampled.",
-    ),
-]
+SampleOption = Annotated[int | None, Option(min=1, show_default="all")]
+LimitOption = Annotated[int, Option(min=1)]
 
 # Evaluation
 
-ProtocolsOption = Annotated[
-    list[Protocol] | None,
-    Option(
-        show_default="all",
-        help="Which other true answers to filter out before ranking; repeatable.",
-    ),
-]
+ProtocolsOption = Annotated[list[Protocol] | None, Option(show_default="all")]
 SplitOption = Annotated[str, Option(help="The split whose facts are queries.")]
-EvaluationFolderOption = Annotated[
-    Path | None, Option(help="Save the evaluation, with the ranks of every query, here.")
-]
+DefaultScoreOption = Annotated[float, Option("--default", show_default="below all")]
+EvaluationFolderOption = Annotated[Path | None, Option()]
 
 # How to run, and what to print
 
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 PhrasingsOption = Annotated[
-    Path | None,
-    Option(
-        metavar="FILE",
-        show_default="the names of relations",
-        help='A TOML file that says how relations are worded: playsFor = "{subject} plays for '
-        '{object}".',
-    ),
+    Path | None, Option(metavar="FILE", show_default="the names of relations")
 ]
-SeedOption = Annotated[
-    int, Option(min=0, help="Random seed. The same seed gives the same result, bit for bit.")
-]
-ThreadsOption = Annotated[
-    int | None, Option(min=1, show_default="all", help="Number of threads. Results do not change.")
-]
+SeedOption = Annotated[int, Option(min=0)]
+ThreadsOption = Annotated[int | None, Option(min=1, show_default="all")]
 _MEMORY = Option(
     metavar="SIZE",
     show_default="pack: 1GB; fit: what half of the available memory allows, container limits too",
@@ -139,31 +104,27 @@ _MEMORY = Option(
 )
 MemoryOption = Annotated[str, _MEMORY]
 OptionalMemoryOption = Annotated[str | None, _MEMORY]
-BackendOption = Annotated[
-    Backend,
-    Option(
-        help="Where to run; the result is the same, bit for bit. serial: one thread; threads: "
-        "--threads many; ray: processes of Ray, here or on a cluster (needs the extra 'ray')."
-    ),
-]
+BackendOption = Annotated[Backend, Option()]
 AddressOption = Annotated[
-    str | None,
-    Option(
-        metavar="HOST:PORT",
-        show_default="new local processes, --threads many",
-        help="With --backend ray: a running cluster, as ray start --head prints it; auto finds "
-        "the one on this machine.",
-    ),
+    str | None, Option(metavar="HOST:PORT", show_default="new local processes, --threads many")
 ]
+
+
+def explain(documented: Any, options: Mapping[str, Any]) -> str:
+    """Make the section Args of a docstring the help of options; return what comes before it."""
+    about, _, section = inspect.cleandoc(str(documented.__doc__)).partition("\n\nArgs:\n")
+    for option, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.MULTILINE):
+        get_args(options[option])[1].help = " ".join(text.split())
+    return about
+
+
+explain(sys.modules[__name__], globals())
 
 
 def read_data(
-    data: Path,
-    unit: Unit | None,
-    on_error: OnError = OnError.REPAIR,
-    columns: str | None = None,
+    data: Path, unit: Unit | None, on_error: OnError = OnError.REPAIR, columns: str | None = None,
     header: bool | None = None,
-) -> TemporalGraph:
+) -> TemporalGraph:  # fmt: skip
     """Read DATA with the options of a command; - is standard input."""
     from tilp.io import read
 
@@ -187,12 +148,9 @@ def parse_columns(text: str | None) -> dict[str, str] | None:
 
 
 def load_model(
-    model: Path,
-    threads: int | None = None,
-    backend: Backend = Backend.THREADS,
-    address: str | None = None,
-    phrasings: Path | None = None,
-) -> TILP:
+    model: Path, threads: int | None = None, backend: Backend = Backend.THREADS,
+    address: str | None = None, phrasings: Path | None = None,
+) -> TILP:  # fmt: skip
     """Load MODEL with the options of a command."""
     from tilp.model import load
 

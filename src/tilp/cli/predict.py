@@ -37,67 +37,16 @@ def predict_command(
     object: Annotated[str | None, Option(help="Predict the subject.")] = None,
     start: options.StartOption = None,
     end: options.EndOption = None,
-    queries: Annotated[
-        Path | None,
-        Option(
-            metavar="FILE",
-            help="A TSV, CSV (gzipped or not) or Parquet file of queries with the columns "
-            "relation, subject or object, and perhaps start and end. The empty one of subject "
-            "and object is predicted.",
-        ),
-    ] = None,
-    complete: Annotated[
-        str | None,
-        Option(
-            metavar="RELATION",
-            help="Predict the object for every subject that has a fact of the relation in train; "
-            "RELATION^-1: the subject for every such object. At --start and --end, if given.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Option(
-            metavar="FOLDER",
-            show_default="print",
-            help="Write the answers here as Parquet parts. Takes any number of queries; if it is "
-            "killed, the same command resumes.",
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        Option(
-            show_default="the model's data",
-            help="Apply the rules to this DATA; it must have the same relations.",
-        ),
-    ] = None,
+    queries: Annotated[Path | None, Option(metavar="FILE")] = None,
+    complete: Annotated[str | None, Option(metavar="RELATION")] = None,
+    out: Annotated[Path | None, Option(metavar="FOLDER", show_default="print")] = None,
+    data: Annotated[Path | None, Option(show_default="the model's data")] = None,
     k: Annotated[int, Option("-k", min=1, help="Number of candidates per query.")] = 10,
-    new_only: Annotated[
-        bool, Option("--new-only", help="Leave out known answers; ranks still count all.")
-    ] = False,
-    explain: Annotated[
-        int,
-        Option(
-            metavar="N",
-            min=0,
-            help="With --out: explain the N best candidates of each query, in a column of JSON as "
-            "tilp explain --json prints it. Twenty to eighty times slower.",
-        ),
-    ] = 0,
-    on_error: Annotated[
-        OnInvalidQuery,
-        Option(
-            help="With --out, for queries with unknown names or unreadable dates. raise: refuse "
-            "the file before any query is answered; skip: write them to skipped-*.parquet with "
-            "the reasons, and answer the others."
-        ),
-    ] = OnInvalidQuery.RAISE,
+    new_only: Annotated[bool, Option("--new-only")] = False,
+    explain: Annotated[int, Option(metavar="N", min=0)] = 0,
+    on_error: Annotated[OnInvalidQuery, Option()] = OnInvalidQuery.RAISE,
     part_size: Annotated[
-        int | None,
-        Option(
-            min=1,
-            show_default="20,000; 500 with --explain",
-            help="With --out: queries per part. A killed command repeats the part it was at.",
-        ),
+        int | None, Option(min=1, show_default="20,000; 500 with --explain")
     ] = None,
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
@@ -108,6 +57,23 @@ def predict_command(
 
     Facts of train that answer a query at that time come first, each with the file and line it
     was read from. Candidates that they name are marked as known.
+
+    Args:
+        queries: A TSV, CSV (gzipped or not) or Parquet file of queries with the columns relation,
+            subject or object, and perhaps start and end. The empty one of subject and object is
+            predicted.
+        complete: Predict the object for every subject that has a fact of the relation in train;
+            RELATION^-1: the subject for every such object. At --start and --end, if given.
+        out: Write the answers here as Parquet parts. Takes any number of queries; if it is killed,
+            the same command resumes.
+        data: Apply the rules to this DATA; it must have the same relations.
+        new_only: Leave out known answers; ranks still count all.
+        explain: With --out: explain the N best candidates of each query, in a column of JSON as
+            tilp explain --json prints it. Twenty to eighty times slower.
+        on_error: With --out, for queries with unknown names or unreadable dates. raise: refuse the
+            file before any query is answered; skip: write them to skipped-*.parquet with the
+            reasons, and answer the others.
+        part_size: With --out: queries per part. A killed command repeats the part it was at.
     """
     import polars as pl
 
@@ -172,13 +138,9 @@ def predict_command(
 
 def forecast_command(
     model: options.ModelArgument,
-    next_instant: Annotated[
-        bool, Option("--next", help="List facts of the first instant after the data.")
-    ] = False,
+    next_instant: Annotated[bool, Option("--next")] = False,
     k: Annotated[int, Option("-k", "--top", min=1, help="Number of facts.")] = 10,
-    new_only: Annotated[
-        bool, Option("--new", help="Only facts that never were before, at no time.")
-    ] = False,
+    new_only: Annotated[bool, Option("--new")] = False,
     json: options.JsonOption = False,
 ) -> None:
     """List the most likely facts of the next instant over all subjects, best first.
@@ -186,6 +148,10 @@ def forecast_command(
     MODEL is a forecaster: tilp fit DATA --task forecast --out MODEL. The probability of a fact is
     how often its subject has a fact of the relation so long after the last one, times the object's
     share among all candidates. After tilp update MODEL NEW_FACTS, the next instant moves on.
+
+    Args:
+        next_instant: List facts of the first instant after the data.
+        new_only: Only facts that never were before, at no time.
     """
     from tilp.model import ForecastRules
 
@@ -254,47 +220,15 @@ def explain_command(
     object: Annotated[str | None, Option(help="Its object.")] = None,
     start: options.StartOption = None,
     end: options.EndOption = None,
-    candidate: Annotated[
-        str | None,
-        Option(
-            show_default="the best",
-            help="The candidate to explain, if only --subject or --object is given.",
-        ),
-    ] = None,
-    ask: Annotated[
-        End | None,
-        Option(
-            show_default="object",
-            help="If both --subject and --object are given: which of them to explain.",
-        ),
-    ] = None,
-    against: Annotated[
-        str | None,
-        Option(
-            show_default="the best, or the second",
-            help="The candidate to compare it with.",
-        ),
-    ] = None,
-    without: Annotated[
-        list[int] | None,
-        Option(
-            metavar="FACT",
-            show_default="none",
-            help="Leave out this fact, as if it were not known; repeatable. FACT is the number "
-            "after # in an explanation.",
-        ),
-    ] = None,
+    candidate: Annotated[str | None, Option(show_default="the best")] = None,
+    ask: Annotated[End | None, Option(show_default="object")] = None,
+    against: Annotated[str | None, Option(show_default="the best, or the second")] = None,
+    without: Annotated[list[int] | None, Option(metavar="FACT", show_default="none")] = None,
     reasons: Annotated[int, Option(min=1, help="Number of reasons, those that decide first.")] = 3,
     every: Annotated[bool, Option("--all", help="Show all reasons.")] = False,
-    formal: Annotated[
-        bool, Option("--formal", help="Show the rules of each reason in formal notation.")
-    ] = False,
-    groundings: Annotated[
-        int, Option(min=0, help="Greatest number of walks per reason, in --html and --json.")
-    ] = 3,
-    html: Annotated[
-        Path | None, Option(help="Write an HTML page with pictures of the facts.")
-    ] = None,
+    formal: Annotated[bool, Option("--formal")] = False,
+    groundings: Annotated[int, Option(min=0)] = 3,
+    html: Annotated[Path | None, Option()] = None,
     svg: Annotated[Path | None, Option(help="Draw the facts of the first reason.")] = None,
     phrasings: options.PhrasingsOption = None,
     json: options.JsonOption = False,
@@ -306,6 +240,16 @@ def explain_command(
     With --subject and --object, the object is explained as an answer for the subject. With one
     of them, the best answer is, or the --candidate. Reasons stand in the order of what decides
     between it and another candidate: the second best, or the best if it is not the best itself.
+
+    Args:
+        candidate: The candidate to explain, if only --subject or --object is given.
+        ask: If both --subject and --object are given: which of them to explain.
+        against: The candidate to compare it with.
+        without: Leave out this fact, as if it were not known; repeatable. FACT is the number after
+            # in an explanation.
+        formal: Show the rules of each reason in formal notation.
+        groundings: Greatest number of walks per reason, in --html and --json.
+        html: Write an HTML page with pictures of the facts.
     """
     from tilp.explanation.render import explanation_page
     from tilp.graph.queries import known_lines

@@ -123,17 +123,12 @@ def rules_command(
         texts = list(map(sentence, shown)) if sentences else None
         print_rules(shown, f"{len(shown):,} of {len(rules):,} rules", texts)
         return
-    print_json(
-        [
-            {
-                "rule": str(mined.rule),
-                "sentence": sentence(mined),
-                **mined.statistics,
-                "fired": mined.body_support,  # the name of body_support in 0.1
-            }
-            for mined in shown
-        ]
-    )
+    rows = []
+    for mined in shown:
+        old_name = {"fired": mined.body_support}  # that of body_support in 0.1
+        text = {"rule": str(mined.rule), "sentence": sentence(mined)}
+        rows.append({**text, **mined.statistics, **old_name})
+    print_json(rows)
 
 
 def print_rules(rules: list[MinedRule], title: str, texts: list[str] | None = None) -> None:

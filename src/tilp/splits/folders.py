@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from tilp.errors import TilpError, TilpWarning
 from tilp.graph import SPLITS, WALKED_ONLY, TemporalGraph
 from tilp.graph.build import rebuild_graph
 from tilp.io import read, write
-from tilp.splits.kinds import SHARES, TimeShift, balanced, biased, few, random_split, reducible
+from tilp.splits.kinds import SHARES, balanced, biased, few, random_split, reducible, time_shift
 from tilp.time import OPEN_START, UNKNOWN, format_time
 from tilp.types import SplitKind, TableFormat, WalkGraph
 
@@ -32,15 +32,18 @@ class Part(NamedTuple):
     note: dict[str, Any]  # how it was made
 
 
-def random_part(graph: TemporalGraph, *, valid: float, test: float, seed: int) -> Part:
-    """Return a random split as a part."""
+def random_parts(
+    graph: TemporalGraph, *, valid: float = 0.1, test: float = 0.1, seed: int = 0
+) -> list[Part]:
+    """Return a random split as the only part."""
     note = {"kind": SplitKind.RANDOM.value, "seed": seed, "valid": valid, "test": test}
-    return Part("", random_split(graph, valid=valid, test=test, seed=seed), note)
+    return [Part("", random_split(graph, valid=valid, test=test, seed=seed), note)]
 
 
 def few_parts(
-    graph: TemporalGraph, shares: Sequence[float] = SHARES, *, seed: int, walked: WalkGraph
-) -> Iterator[Part]:
+    graph: TemporalGraph, shares: Sequence[float] = SHARES, *, seed: int = 0,
+    walked: WalkGraph = WalkGraph.FULL,
+) -> Iterator[Part]:  # fmt: skip
     """Yield a sample for each share, as `few` draws it."""
     for share in sorted(set(shares)):
         made = few(graph, share, seed=seed, walked=walked)
@@ -50,8 +53,9 @@ def few_parts(
 
 
 def biased_parts(
-    graph: TemporalGraph, relations: Sequence[str] | None = None, *, removed: float,
-    queries: int | None, balance: bool, seed: int, walked: WalkGraph,
+    graph: TemporalGraph, relations: Sequence[str] | None = None, *, removed: float = 0.5,
+    queries: int | None = None, balance: bool = True, seed: int = 0,
+    walked: WalkGraph = WalkGraph.REDUCED,
 ) -> Iterator[Part]:  # fmt: skip
     """Yield the balanced data, then for each relation the same without a share of its facts."""
     note = {"kind": SplitKind.BIASED.value, "seed": seed, "balanced": balance}
@@ -82,8 +86,9 @@ def biased_parts(
         yield Part(f"{relation_id:0{width}d}-{file_name_part(label)}", made, {**note, **changes})
 
 
-def time_shift_part(shift: TimeShift) -> Part:
-    """Return a split by time as a part."""
+def time_shift_parts(source: TemporalGraph, **options: Any) -> list[Part]:
+    """Return a split by time as the only part; options are those of `time_shift`."""
+    shift = time_shift(source, **options)
     graph = shift.graph
     note: dict[str, Any] = {"kind": SplitKind.TIME_SHIFT.value}
     for name in ("valid_from", "test_from", "latest"):
@@ -92,7 +97,15 @@ def time_shift_part(shift: TimeShift) -> Part:
     note["ends"] = shift.ends.value
     note |= {name: getattr(shift, name) for name in ("no_start", "late_starts", "late_ends")}
     note["starts"] = {split: _starts(graph, split) for split in SPLITS}
-    return Part("", graph, note)
+    return [Part("", graph, note)]
+
+
+PARTS: Mapping[SplitKind, Callable[..., Iterable[Part]]] = {
+    SplitKind.FEW: few_parts,
+    SplitKind.BIASED: biased_parts,
+    SplitKind.RANDOM: random_parts,
+    SplitKind.TIME_SHIFT: time_shift_parts,
+}
 
 
 def _starts(graph: TemporalGraph, split: str) -> list[str]:

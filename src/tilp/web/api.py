@@ -4,14 +4,13 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from starlette.responses import StreamingResponse
 
 from tilp import scoring
 from tilp.errors import TilpError
-from tilp.types import RuleOrder
 from tilp.web import schemas
 from tilp.web.errors import Code, ServiceError, from_tilp_error
 from tilp.web.state import ServiceState
@@ -20,7 +19,7 @@ from tilp.web.views import draw_facts
 PREFIX = "/api/v1"
 BATCH = "/predict/batch"
 
-_SVG = "image/svg+xml"
+_SVG, _LINES = "image/svg+xml", "application/x-ndjson"
 _ERRORS = {
     404: "An unknown name, with similar ones.",
     422: "A part of the request is missing, or not as described here.",
@@ -34,14 +33,13 @@ _BODY_ERRORS = {
 }
 Responses = dict[int | str, dict[str, Any]]
 NameQuery = partial(Query, max_length=1_000)
-Limit = Annotated[int, Query(ge=1, le=500, description="Greatest number of results.")]
-Offset = Annotated[int, Query(ge=0, le=10**9, description="Results to skip.")]
 
 
 def api_router(state: ServiceState) -> APIRouter:
     """Return the paths that read a model."""
     body_errors = _error_responses(_BODY_ERRORS)
     router = APIRouter(prefix=PREFIX, responses=_error_responses(_ERRORS))
+    ask = partial(router.post, responses=body_errors, tags=["ask"])
 
     @router.get("/model", response_model=schemas.ModelSummary, tags=["model"])
     async def model() -> Any:
@@ -59,7 +57,7 @@ def api_router(state: ServiceState) -> APIRouter:
         ]
 
     @router.get("/entities", response_model=list[schemas.Entity], tags=["data"])
-    async def entities(text: Annotated[str, NameQuery()] = "", limit: Limit = 10) -> Any:
+    async def entities(text: Annotated[str, NameQuery()] = "", limit: schemas.Limit = 10) -> Any:
         """List entities whose names start with a text, then those that contain it.
 
         Among equals, those with most facts come first. Case does not matter.
@@ -67,56 +65,23 @@ def api_router(state: ServiceState) -> APIRouter:
         return await state.queue.run(state.views.data.entities, text, limit)
 
     @router.get("/rules", response_model=schemas.RulePage, tags=["rules"])
-    async def rules(
-        relation: Annotated[str, NameQuery(description="The relation that they predict.")] = "",
-        inverse: Annotated[
-            bool, Query(description="Rules that predict its subject, not its object.")
-        ] = False,
-        sort: Annotated[
-            RuleOrder, Query(description="What to sort by; gain: by weight where it is unknown.")
-        ] = RuleOrder.GAIN,
-        order: Annotated[
-            Literal["desc", "asc"], Query(description="Largest or smallest first.")
-        ] = "desc",
-        min_confidence: Annotated[float, Query(ge=0, le=1, allow_inf_nan=False)] = 0.0,
-        min_support: Annotated[int, Query(ge=0, le=10**9)] = 0,
-        length: Annotated[int | None, Query(ge=1, le=9, description="Length of the body.")] = None,
-        body: Annotated[
-            str, NameQuery(description="A relation in the body, either direction.")
-        ] = "",
-        temporal: Annotated[
-            str, NameQuery(description="A temporal relation, such as `before`.")
-        ] = "",
-        offset: Offset = 0,
-        limit: Limit = 50,
-    ) -> Any:
+    async def rules(wanted: Annotated[schemas.RulesRequest, Query()]) -> Any:
         """List the rules that meet all conditions, sorted, page by page."""
-        views = state.views
+        view = state.views.rules
 
         def page() -> dict[str, Any]:
-            indices = views.rules.select(
-                relation=relation or None,
-                inverse=inverse,
-                body=body or None,
-                temporal=temporal or None,
-                length=length,
-                min_confidence=min_confidence,
-                min_support=min_support,
-                sort=sort,
-                descending=order == "desc",
-            )
-            shown = [
-                {"number": index, **views.rules.json(index)}
-                for index in indices[offset : offset + limit].tolist()
-            ]
-            return {"total": len(indices), "rules": shown}
+            conditions = wanted.model_dump(exclude={"order", "offset", "limit"})
+            found = view.select(**conditions, descending=wanted.order == "desc")
+            shown = found[wanted.offset : wanted.offset + wanted.limit].tolist()
+            rules = [{"number": index, **view.json(index)} for index in shown]
+            return {"total": len(found), "rules": rules}
 
         return await state.queue.run(page)
 
     @router.get(
         "/rules/{number}/picture.svg",
         response_class=Response,
-        responses=_picture_response("The rule as a chain, and one order of its intervals."),
+        responses=_text_response(_SVG, "The rule as a chain, and one order of its intervals."),
         tags=["rules"],
     )
     async def rule_picture(
@@ -129,24 +94,15 @@ def api_router(state: ServiceState) -> APIRouter:
             raise ServiceError(Code.NOT_FOUND, message)
         return Response(await state.queue.run(view.picture, number), media_type=_SVG)
 
-    @router.post("/predict", response_model=schemas.Prediction, responses=body_errors, tags=["ask"])
+    @ask("/predict", response_model=schemas.Prediction)
     async def predict(request: schemas.PredictRequest) -> Any:
         """Return the best candidates for the missing subject or object of a fact."""
         answers = await state.queue.run(state.views.model.predict, request.query, request.k)
         return {"query": asdict(answers.query), **_prediction_json(answers)}
 
-    @router.post(
-        BATCH,
-        response_class=StreamingResponse,
-        responses={
-            **body_errors,
-            200: {
-                "description": "One JSON object a line, in the order of the queries.",
-                "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
-            },
-        },
-        tags=["ask"],
-    )
+    lines_of_json = _text_response(_LINES, "One JSON object a line, in the order of the queries.")
+
+    @ask(BATCH, response_class=StreamingResponse, responses=body_errors | lines_of_json)
     async def predict_batch(request: schemas.BatchRequest) -> StreamingResponse:
         """Return the best candidates of many queries, sent as they are computed.
 
@@ -161,11 +117,9 @@ def api_router(state: ServiceState) -> APIRouter:
             async for chunk in chunks:
                 yield chunk
 
-        return StreamingResponse(lines(), media_type="application/x-ndjson")
+        return StreamingResponse(lines(), media_type=_LINES)
 
-    @router.post(
-        "/explain", response_model=schemas.ExplanationOut, responses=body_errors, tags=["ask"]
-    )
+    @ask("/explain", response_model=schemas.ExplanationOut)
     async def explain(request: schemas.ExplainRequest) -> Any:
         """Explain the rank of a candidate: the facts behind its score, against a rival's.
 
@@ -177,12 +131,9 @@ def api_router(state: ServiceState) -> APIRouter:
         counts = {"groundings": request.groundings, "reasons": request.reasons}
         return await state.queue.run(answer, **compared, **counts, pictures=request.pictures)
 
-    @router.post(
-        "/picture",
-        response_class=Response,
-        responses={**body_errors, **_picture_response("The facts as a chain, and their times.")},
-        tags=["ask"],
-    )
+    drawing = _text_response(_SVG, "The facts as a chain, and their times.")
+
+    @ask("/picture", response_class=Response, responses=body_errors | drawing)
     async def picture(request: schemas.PictureRequest) -> Response:
         """Draw one grounding of an explanation."""
         graph = state.views.data.graph
@@ -199,8 +150,8 @@ def api_router(state: ServiceState) -> APIRouter:
     @router.get("/facts", response_model=schemas.EntityFacts, tags=["data"])
     async def facts(
         entity: Annotated[str, NameQuery(min_length=1, description="Name or id.")],
-        offset: Offset = 0,
-        limit: Limit = 100,
+        offset: schemas.Offset = 0,
+        limit: schemas.Limit = 100,
     ) -> Any:
         """List the facts of an entity, in all splits, by their start; undated ones last."""
         return await state.queue.run(state.views.data.facts, entity, offset, limit)
@@ -215,8 +166,8 @@ def _error_responses(descriptions: dict[int, str]) -> Responses:
     }
 
 
-def _picture_response(description: str) -> Responses:
-    content = {_SVG: {"schema": {"type": "string"}}}
+def _text_response(media_type: str, description: str) -> Responses:
+    content = {media_type: {"schema": {"type": "string"}}}
     return {200: {"description": description, "content": content}}
 
 

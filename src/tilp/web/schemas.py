@@ -1,11 +1,12 @@
 """Requests and responses of the API, as `/openapi.json` documents them."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tilp.scoring import Query
 from tilp.scoring.scorer import ReasonKind
+from tilp.types import RuleOrder
 
 _MAX_TIME = 10**17  # sums of larger times would not fit into 64 bits
 
@@ -31,8 +32,9 @@ DateText = Annotated[str, Field(max_length=64)]
 Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME, strict=True)]
 Date = Annotated[DateText | Time | None, BeforeValidator(_check_date)]
 K = Annotated[int, Field(ge=1, le=1_000, description="Number of candidates."), Whole]
-
-
+FilterName = Annotated[str, Field(max_length=1_000)]
+Limit = Annotated[int, Field(ge=1, le=500, description="Greatest number of results.")]
+Offset = Annotated[int, Field(ge=0, le=10**9, description="Results to skip.")]
 FactId = Annotated[int, Field(ge=0, le=_MAX_TIME, description="As in explanations."), Whole]
 
 
@@ -136,6 +138,24 @@ class PictureRequest(QueryRequest):
 
     candidate: Name = Field(description="Name or id.")
     facts: list[Step] = Field(min_length=1, max_length=16)
+
+
+class RulesRequest(BaseModel):
+    """Conditions on rules, and which page of them to list."""
+
+    relation: FilterName = Field("", description="The relation that they predict.")
+    inverse: bool = Field(False, description="Rules that predict its subject, not its object.")
+    sort: RuleOrder = Field(
+        RuleOrder.GAIN, description="What to sort by; gain: by weight where it is unknown."
+    )
+    order: Literal["desc", "asc"] = Field("desc", description="Largest or smallest first.")
+    min_confidence: float = Field(0.0, ge=0, le=1, allow_inf_nan=False)
+    min_support: int = Field(0, ge=0, le=10**9)
+    length: int | None = Field(None, ge=1, le=9, description="Length of the body.")
+    body: FilterName = Field("", description="A relation in the body, either direction.")
+    temporal: FilterName = Field("", description="A temporal relation, such as `before`.")
+    offset: Offset = 0
+    limit: Limit = 50
 
 
 class Health(BaseModel):

@@ -169,13 +169,10 @@ class DataView:
         group[(self.graph.entities.ids == text.strip()).to_numpy()] = 0
         matches = np.flatnonzero(group < 3)
         best = matches[np.lexsort((matches, -self._counts[matches], group[matches]))[:limit]]
+        names = self.graph.entities
         return [
-            {
-                "name": self.graph.entities.label(entity),
-                "id": self.graph.entities.id(entity),
-                "facts": int(self._counts[entity]),
-            }
-            for entity in best.tolist()
+            {"name": names.label(entity), "id": names.id(entity), "facts": facts}
+            for entity, facts in zip(best.tolist(), self._counts[best].tolist(), strict=True)
         ]
 
     def facts(self, name: str, offset: int, limit: int) -> dict[str, Any]:
@@ -269,22 +266,22 @@ class RuleView:
         return direct, np.bincount(self._relation[self._inverse], minlength=n).tolist()
 
     def select(
-        self, *, relation: str | None = None, inverse: bool | None = None, body: str | None = None,
-        temporal: str | None = None, length: int | None = None, min_confidence: float = 0.0,
+        self, *, relation: str = "", inverse: bool | None = None, body: str = "",
+        temporal: str = "", length: int | None = None, min_confidence: float = 0.0,
         min_support: int = 0, sort: RuleOrder = RuleOrder.GAIN, descending: bool = True,
     ) -> Indices:  # fmt: skip
         """Return the indices of the rules that meet all conditions, sorted; ties by index."""
         mask = self._columns[RuleOrder.CONFIDENCE] >= min_confidence
         mask &= self._columns[RuleOrder.SUPPORT] >= min_support
-        mask &= relation is None or self._relation == self._relations.find(relation)
+        mask &= not relation or self._relation == self._relations.find(relation)
         mask &= inverse is None or self._inverse == inverse
-        if body is not None:
+        if body:
             mask &= np.isin(self._indices, self._by_body[self._relations.find(body)])
-        if temporal is not None and temporal not in self._by_word:
+        if temporal and temporal not in self._by_word:
             known = ", ".join(self.temporal_relations)
             message = f"no rule has the temporal relation {temporal!r}; there are {known}"
             raise UnknownNameError(message, tuple(get_close_matches(temporal, self._by_word)))
-        mask &= temporal is None or np.isin(self._indices, self._by_word[temporal])
+        mask &= not temporal or np.isin(self._indices, self._by_word[temporal])
         mask &= length is None or self._columns[RuleOrder.LENGTH] == length
         indices = np.flatnonzero(mask)
         keys = self._columns[sort][indices]
