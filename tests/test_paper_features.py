@@ -429,7 +429,7 @@ def test_the_interval_that_the_world_plants_is_found_and_printed():
     graph = world(0, 3000).graph
     size = 2 * len(graph.relations)
     features = PaperFeatures.fit(graph, np.zeros((size, size), np.bool_), 1)
-    table = features.table()
+    table = features.distributions.table(features.graph.relations)
     found = table.filter(
         relation="bornIn⁻¹", other="graduatedFrom", evidence="others", feature="pair"
     ).row(0, named=True)
@@ -609,7 +609,9 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
         )
     )
     assert np.array_equal(*scores)
-    assert again.table().equals(features.table())
+    assert again.distributions.table(again.graph.relations).equals(
+        features.distributions.table(features.graph.relations)
+    )
     with pytest.raises(TilpError, match="weights of features lack"):
         FeatureWeights.from_arrays({})
     with pytest.raises(TilpError, match="distributions of features lack"):

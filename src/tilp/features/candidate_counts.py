@@ -1,5 +1,7 @@
 """Counts of a candidate: its facts, how often it is an answer, and if it is a known answer."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tilp._utils.arrays import Floats, Ids, Indices
@@ -73,7 +75,9 @@ class CandidateCounts:
         before = score[query, entity]
         for relation in np.unique(queries.directed_relation):
             rows = np.flatnonzero(queries.directed_relation == relation)
-            score[rows] += self._of_all(queries[rows[:1]].without_facts(), weight[relation])
+            score[rows] += self._of_all(
+                replace(queries[rows[:1]], fact=np.array([-1], np.int32)), weight[relation]
+            )
         score[query, entity] = before + (exact * of_relation).sum(axis=1)
 
     def _of_all(self, query: QueryTable, weight: Floats) -> Floats:

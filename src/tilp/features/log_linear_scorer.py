@@ -14,13 +14,7 @@ from tilp._kernels.candidate_history import FactEdges
 from tilp._kernels.score import MIN_RATE, add_rule_evidence
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
-from tilp.features.candidate_counts import (
-    COUNT_PARTS,
-    DEGREE,
-    KNOWN,
-    POPULARITY,
-    CandidateCounts,
-)
+from tilp.features.candidate_counts import COUNT_PARTS, DEGREE, KNOWN, POPULARITY, CandidateCounts
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,

@@ -73,10 +73,6 @@ class QueryTable(ColumnTable):
         """Return the same queries without their answers."""
         return replace(self, answer=np.full_like(self.answer, -1))
 
-    def without_facts(self) -> QueryTable:
-        """Return the same queries, as if their facts were not in the graph."""
-        return replace(self, fact=np.full_like(self.fact, -1))
-
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:

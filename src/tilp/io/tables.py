@@ -11,7 +11,7 @@ import polars as pl
 from tilp._utils.arrays import Floats
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
-from tilp.graph import SPLITS, LabelTable, TemporalGraph
+from tilp.graph import SPLITS, TemporalGraph
 from tilp.io.text import IsHeader, TextTable, join_tables, text_batches
 from tilp.types import TableFormat, Unit, choose
 
@@ -91,12 +91,12 @@ def parquet_errors(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: cannot be read as Parquet: {failure}") from failure
 
 
-def read_labels(path: Path) -> LabelTable:
+def read_labels(path: Path) -> pl.DataFrame:
     """Read the names of entities or relations."""
     table = join_tables(list(_table_batches(path)))
     frame = _label_columns(table)
     _refuse_duplicates(path, table, frame["id"])
-    return LabelTable(str(path), frame)
+    return frame
 
 
 def label_batches(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, TextTable]]:

@@ -1,25 +1,9 @@
 """The estimator: fit, predict, explain, evaluate, update, save, load."""
 
-from pathlib import Path
-
 from tilp.model.config import FitContext, ModelSettings, TILPConfig
 from tilp.model.tilp import TILP
 from tilp.scoring import Query
 
 __all__ = ["TILP", "FitContext", "ModelSettings", "Query", "TILPConfig", "load"]
 
-
-def load(folder: Path | str) -> TILP:
-    """Read a model that `TILP.save` wrote. Nothing in the folder is executed.
-
-    Args:
-        folder: Of the model.
-
-    >>> import tempfile, tilp
-    >>> model = tilp.TILP(1, features="none").fit(tilp.datasets.world(0, 1000).graph)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     again = tilp.load(model.save(f"{folder}/model"))
-    >>> again.rules() == model.rules()
-    True
-    """
-    return TILP.load(folder)
+load = TILP.load

@@ -11,23 +11,19 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import Ints
 from tilp.errors import TilpError
 from tilp.features.log_linear import LogLinearWeights
+from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.paper.features import FittedPaper
+from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.graph import TemporalGraph
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer, RuleWeights, Scorer
 from tilp.time.imputation import MissingDates
-from tilp.types import Features
 from tilp.walks.mining import mining_walker
 
 FittedFeatures = FittedPaper | LogLinearWeights
 """Temporal features, and the weights that phase two learned for them."""
-
-FEATURES: dict[Features, type[FittedPaper] | type[LogLinearWeights]] = {
-    Features.PAPER: FittedPaper,
-    Features.FULL: LogLinearWeights,
-}
 
 
 @dataclass(frozen=True)
@@ -55,9 +51,12 @@ class FittedModel:
         dates = dates.for_relations(graph.relations)
         walker = mining_walker(dates.fill_graph(graph), settings.mining)
         rules = RuleScorer(walker, [mined.rule for mined in fitted.rules], fitted.weights, dates)
+        if isinstance(fitted.features, FittedPaper):
+            features = replace(fitted.features.features, graph=walker.graph)
+            return PaperFeatureScorer(rules, features, fitted.features.weights)
         if fitted.features is None:
             return rules
-        return fitted.features.scorer(rules, settings.walk_length)
+        return LogLinearScorer(rules, fitted.features, settings.walk_length)
 
     def _for_graph(self, graph: TemporalGraph, fitted_to: TemporalGraph) -> FittedModel:
         """Return what was learned, for the relations of another graph."""

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from tilp._utils import files
 from tilp.errors import DataError, TilpError, TilpWarning
+from tilp.features.log_linear import LogLinearWeights
+from tilp.features.paper.features import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.graph.sources import SourceFiles
 from tilp.io import read, write
@@ -26,10 +28,10 @@ from tilp.io.packed.pack import copy_packed
 from tilp.learning import KNOWN_KINDS
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
-from tilp.model.fitted_model import FEATURES, FittedFeatures, FittedModel
+from tilp.model.fitted_model import FittedFeatures, FittedModel
 from tilp.rules import RuleSet
 from tilp.scoring import RuleWeights
-from tilp.types import TableFormat
+from tilp.types import Features, TableFormat
 
 _NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
 _FEATURES, _NET, _SOURCES = "features.npz", "attention.npz", "sources.parquet"
@@ -125,8 +127,10 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         settings = ModelSettings.from_json(note["settings"])
         arrays = _read_arrays(folder / _FEATURES, note["features_sha256"])
         features: FittedFeatures | None = None
-        if arrays is not None:
-            features = FEATURES[settings.features].from_arrays(arrays, graph)
+        if arrays is not None and settings.features is Features.PAPER:
+            features = FittedPaper.from_arrays(arrays, graph)
+        elif arrays is not None:
+            features = LogLinearWeights.from_arrays(arrays)
         fitted = FittedModel(
             rules,
             weights,

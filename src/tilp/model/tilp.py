@@ -533,7 +533,8 @@ class TILP(Params):
             columns = QueryColumns.of_queries(read_queries(queries))
         predictor = self._predictor(k, graph, new_only=new_only)
         with self._workers() as workers:
-            return predictor.predict_frame(columns, workers)
+            best = predictor.top_candidates(columns.table(predictor.graph), workers)
+        return best.frame(predictor.graph, np.arange(len(columns)), columns.text)
 
     def predict_to(
         self,

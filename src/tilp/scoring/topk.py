@@ -18,7 +18,7 @@ from tilp.graph import KnownFact, QueryTable, TemporalGraph, known_facts
 from tilp.graph.queries import KnownFacts, known_lines
 from tilp.learning import known_answers
 from tilp.parallel import Workers
-from tilp.scoring.queries import Query, QueryColumns, query_table
+from tilp.scoring.queries import Query, query_table
 from tilp.scoring.scorer import Scorer
 from tilp.scoring.scores import Scores
 from tilp.viz.html import bar, element, fragment, table
@@ -236,11 +236,6 @@ class TopKPredictor:
             Predictions(query, tuple(rows[first:last]), KnownFacts(self.graph, facts))
             for query, first, last, facts in bounds
         ]
-
-    def predict_frame(self, queries: QueryColumns, workers: Workers) -> pl.DataFrame:
-        """Return the best candidates of all queries as a table."""
-        best = self.top_candidates(queries.table(self.graph), workers)
-        return best.frame(self.graph, np.arange(len(queries)), queries.text)
 
 
 class QueryBatches:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
@@ -18,10 +17,6 @@ from tilp.features.paper.evidence import EVIDENCE_KINDS, LIMIT, DatedEvidence, E
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
-
-if TYPE_CHECKING:
-    from tilp.features.paper.scorer import PaperFeatureScorer
-    from tilp.scoring import RuleScorer
 
 FEATURES = ("recurrence", "order", "pair")  # walks have no recurrence
 _PARTS = [f"{feature}_{kind}" for kind in EVIDENCE_KINDS for feature in FEATURES]
@@ -208,14 +203,6 @@ class PaperFeatures:
         share = weights.evidence * weights.mixing[:, FEATURES.index("recurrence")]
         return np.asarray(weights.features * (share[: len(by_kind)] @ by_kind))
 
-    def with_graph(self, graph: TemporalGraph) -> PaperFeatures:
-        """Return the features with another graph of the same relations as evidence."""
-        return replace(self, graph=graph)
-
-    def table(self) -> pl.DataFrame:
-        """Return every fitted distribution, with its parameters and labels."""
-        return self.distributions.table(self.graph.relations)
-
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all but the graph as arrays by name."""
         return {
@@ -256,8 +243,6 @@ def _answer_evidence(
 class FittedPaper:
     """The paper's features with the weights that phase two learned."""
 
-    has_distributions: ClassVar[bool] = True  # `refresh` fits them again when facts change
-
     features: PaperFeatures
     weights: FeatureWeights
 
@@ -278,13 +263,6 @@ class FittedPaper:
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> FittedPaper:
         """Read what `to_arrays` returned, for a graph with its missing dates filled."""
         return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
-
-    def scorer(self, rules: RuleScorer, walk_length: int) -> PaperFeatureScorer:
-        """Return the scorer of rules and features together, on the graph of the rules."""
-        from tilp.features.paper.scorer import PaperFeatureScorer
-
-        del walk_length
-        return PaperFeatureScorer(rules, self.features.with_graph(rules.walker.graph), self.weights)
 
     def refresh(
         self, graph: TemporalGraph, rules: RuleSet, max_length: int, workers: Workers,

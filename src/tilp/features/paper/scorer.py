@@ -45,7 +45,7 @@ class PaperFeatureScorer:
         """Return the same scorer on evidence without some facts."""
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(facts)
-        other.features = self.features.with_graph(other.rule_scorer.walker.graph)
+        other.features = replace(self.features, graph=other.rule_scorer.walker.graph)
         return other
 
     def memory_per_query(self, queries: QueryTable) -> Floats:
