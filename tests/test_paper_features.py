@@ -222,16 +222,6 @@ def test_threads_and_the_cut_into_chunks_do_not_change_evidence():
         assert np.array_equal(getattr(first, one.name), getattr(second, one.name))
 
 
-def test_what_cannot_be_gathered_is_refused(facts):
-    graph = tilp.read(facts)
-    with pytest.raises(
-        TilpError, match=r"has shape \(2, 4\), but 4 directed relations need \(4, 4\)"
-    ):
-        Gatherer(graph, np.ones((2, 4), np.bool_), 2)
-    with pytest.raises(TilpError, match="a length and a limit of edges of at least 1"):
-        Gatherer(graph, np.ones((4, 4), np.bool_), 0)
-
-
 # --- distributions ---------------------------------------------------------------------------
 
 

@@ -229,5 +229,4 @@ class Explanation:
 
         return fragment(*explanation_html(self))
 
-    def _repr_html_(self) -> str:
-        return self.html()
+    _repr_html_ = html

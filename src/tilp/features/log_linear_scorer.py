@@ -26,16 +26,8 @@ from tilp.features.log_linear import RANDOM_WALKS, TERMS, LogLinearWeights
 from tilp.features.random_walks import RandomWalks, WalkChains
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.scorer import (
-    NOT_SCORED,
-    AppliedRules,
-    Contribution,
-    Evidence,
-    FactPath,
-    ReasonKind,
-    RuleContributions,
-    only_path,
-)
+from tilp.scoring import scorer as scoring
+from tilp.scoring.scorer import AppliedRules, Contribution, Evidence, ReasonKind
 from tilp.time import unit_words
 
 _MAX_ENTITIES = 2**16  # more are not scored all, but those that rules or the prior list
@@ -205,7 +197,7 @@ class LogLinearScorer:
                 *self._attribute_counts(query, entity, parts),
             ]
         text = "neither rules nor the prior lead to {candidate}, and nothing else was looked at"
-        other = Contribution(Evidence(ReasonKind.REST), NOT_SCORED, 0.0, text)
+        other = Contribution(Evidence(ReasonKind.REST), scoring.NOT_SCORED, 0.0, text)
         return [attributed.get(entity, [other]) for entity in candidates]
 
     def _attribute_counts(
@@ -229,7 +221,9 @@ class LogLinearScorer:
         atoms, unit = walker.encoding.atoms, unit_words(walker.graph.unit, plural=False)
         rows = self.weights.history_row[query.directed_relation[0]]
         rows = rows.reshape(len(HISTORY_KINDS), -1)
-        for fact in self.history.nearest_facts(self._list_one(query, candidate)):
+        ends, entity = np.array([0, 1]), np.array([candidate], np.int32)
+        listed = listed_candidates(self.rule_scorer.fill_dates(query), ends, entity)
+        for fact in self.history.nearest_facts(listed):
             row, features = rows[fact.kind, fact.relation], np.array(fact.features)
             weights = self.weights.history[row, features] if row >= 0 else np.empty(0)
             if not weights.any():
@@ -243,7 +237,7 @@ class LogLinearScorer:
             if fact.kind:  # a fact with the subject is a chain of its own, read from the subject
                 evidence = Evidence(ReasonKind.CHAIN, (atom.converse,))
                 step = step[0], not atom.inverse
-            find, score = only_path((step,)), float(weights.sum())
+            find, score = scoring.only_path((step,)), float(weights.sum())
             yield Contribution(evidence, kind, score, text, 1, find_facts=find)
 
     def _attribute_walks(
@@ -282,26 +276,22 @@ class LogLinearScorer:
             )
         return contributions
 
-    def _paths(self, walks: WalkChains, chain: tuple[int, ...], n: int) -> list[FactPath]:
+    def _paths(self, walks: WalkChains, chain: tuple[int, ...], n: int) -> list[scoring.FactPath]:
         return [self._path(walk) for walk in walks.walks(chain, n)]
 
-    def _shortest_path(self, walks: WalkChains, _: int) -> list[FactPath]:
+    def _shortest_path(self, walks: WalkChains, _: int) -> list[scoring.FactPath]:
         return [self._path(walks.shortest_walk())]
 
-    def _path(self, walk: Indices) -> FactPath:
+    def _path(self, walk: Indices) -> scoring.FactPath:
         edges, n = self.random_walks.edges, len(self.rule_scorer.walker.graph.relations)
         inverse = edges.relation[walk] >= n
         return tuple(zip(edges.fact[walk].tolist(), inverse.tolist(), strict=True))
 
-    def _rule_evidence(self, reaching: RuleContributions) -> Floats:
+    def _rule_evidence(self, reaching: scoring.RuleContributions) -> Floats:
         """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
         rate = reaching.arriving / reaching.walks
         evidence = self.weights.rule[reaching.rule] * np.sqrt(rate)
         return np.where(reaching.arriving >= MIN_RATE * reaching.walks, evidence, 0.0)
-
-    def _list_one(self, query: QueryTable, candidate: int) -> ListedCandidates:
-        entity = np.array([candidate], np.int32)
-        return listed_candidates(self.rule_scorer.fill_dates(query), np.array([0, 1]), entity)
 
     def _rule_contribution(
         self, queries: QueryTable, by_rules: Scores, query: Indices, phi: Floats

@@ -136,13 +136,9 @@ def build_graph(
 
 
 def rebuild_graph(
-    frames: Mapping[str, pl.DataFrame],
-    entities: Vocabulary,
-    relations: Vocabulary,
-    unit: Unit,
-    source_files: SourceFiles,
-    attributes: Mapping[str, Floats] | None = None,
-) -> TemporalGraph:
+    frames: Mapping[str, pl.DataFrame], entities: Vocabulary, relations: Vocabulary, unit: Unit,
+    source_files: SourceFiles, attributes: Mapping[str, Floats] | None = None,
+) -> TemporalGraph:  # fmt: skip
     """Build a graph from the facts of each split, whose names and sources are known."""
     return build_graph(
         [FactTable(split, split, part, range(1, len(part) + 1)) for split, part in frames.items()],

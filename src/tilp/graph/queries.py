@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilp._utils.arrays import ColumnTable, Ids, Ints, Mask, read_only
+from tilp._utils.arrays import ColumnTable, Ids, Ints, Mask
 from tilp.graph.graph import TemporalGraph
 from tilp.time import UNKNOWN, known_ends
 
@@ -64,10 +64,6 @@ class QueryTable(ColumnTable):
     def with_dates(self, start: Ints, end: Ints) -> QueryTable:
         """Return the same queries with other, known dates."""
         return replace(self, start=start, end=end, unknown=np.zeros_like(self.unknown))
-
-    def read_only(self) -> QueryTable:
-        """Return the same queries with read-only columns."""
-        return QueryTable(*map(read_only, self.columns))
 
     def without_answers(self) -> QueryTable:
         """Return the same queries without their answers."""

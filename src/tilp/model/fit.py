@@ -94,11 +94,9 @@ class GivenRules:
 
 
 def given_rules(
-    rules: RuleSet | Iterable[Rule] | Path | str,
-    also_mine: bool,
-    graph: TemporalGraph,
+    rules: RuleSet | Iterable[Rule] | Path | str, also_mine: bool, graph: TemporalGraph,
     settings: ModelSettings,
-) -> tuple[GivenRules, ModelSettings]:
+) -> tuple[GivenRules, ModelSettings]:  # fmt: skip
     """Check the rules of a user, or of a file, and add the temporal detail that they have."""
     mining = settings.mining
     grains = list(dict.fromkeys([*mining.grains, *Grain]))
@@ -377,11 +375,9 @@ def learn_features(
 
 
 def with_gains(
-    data: TrainingData,
-    rules: RuleSet,
-    judged: Iterable[tuple[TrainingExamples, RuleWeights]],
+    data: TrainingData, rules: RuleSet, judged: Iterable[tuple[TrainingExamples, RuleWeights]],
     context: FitContext,
-) -> RuleSet:
+) -> RuleSet:  # fmt: skip
     """Return the rules with their held-out gain, and their lift over the relation's base rate.
 
     `rules` are those of the data, `judged` the examples to measure gains on, each with weights
@@ -412,18 +408,12 @@ def _train_logs(
     advance: Callable[[float], None], name: str,
 ) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:  # fmt: skip
     """Learn weights that make answers likely: logarithms, loss, and parameters of a net if any."""
-    settings = context.settings.training
+    settings, state = context.settings, context.path(f"{name}-state.npz")
+    objectives = (data.objective(each, settings) for each in (examples, data.held_out))
     trained = train_rule_weights(
-        data.walker.encoding,
-        data.rows,
-        smoothed_confidence(data.rules),
-        data.objective(examples, context.settings),
-        data.objective(data.held_out, context.settings),
-        settings,
-        context.workers,
-        checkpoint=context.path(f"{name}-state.npz"),
-        progress=advance,
-    )
+        data.walker.encoding, data.rows, smoothed_confidence(data.rules), *objectives,
+        settings.training, context.workers, checkpoint=state, progress=advance,
+    )  # fmt: skip
     if trained.net is None:
         return trained.log_weights, trained.curve, None
     from tilp.learning.attention_net import flatten_parameters  # imports JAX

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
+from tilp import types
 from tilp._deprecated import RenamedAttribute, renamed_keywords
 from tilp._utils.memory import memory_budget
 from tilp._utils.params import Params
@@ -47,22 +48,7 @@ from tilp.parallel import Workers, thread_count
 from tilp.rules import Phrasings, Rule, RuleSet
 from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
 from tilp.scoring.queries import QueryColumns, query_table, read_queries
-from tilp.types import (
-    Backend,
-    ByLabel,
-    Effort,
-    EvidenceKind,
-    Features,
-    Grain,
-    Missing,
-    MoreDates,
-    OnInvalidQuery,
-    Part,
-    Preset,
-    Protocol,
-    Weights,
-    choose,
-)
+from tilp.types import choose
 from tilp.walks import MiningSettings
 
 
@@ -136,17 +122,17 @@ class TILP(Params):
         self,
         max_length: int = 3,
         *,
-        temporal_detail: Grain | str | Sequence[Grain | str] = TEMPORAL_DETAIL,
-        rule_weights: Weights | str = Weights.FREE,
-        features: Features | str = Features.FULL,
-        missing: Missing | str = Missing.POINT,
+        temporal_detail: types.Grain | str | Sequence[types.Grain | str] = TEMPORAL_DETAIL,
+        rule_weights: types.Weights | str = types.Weights.FREE,
+        features: types.Features | str = types.Features.FULL,
+        missing: types.Missing | str = types.Missing.POINT,
         min_support: int = 2,
         max_rules: int = MAX_KEPT,
-        effort: Effort | str = Effort.NORMAL,
+        effort: types.Effort | str = types.Effort.NORMAL,
         random_state: int = 0,
         n_jobs: int | None = None,
         memory: int | str | None = None,
-        backend: Backend | str = Backend.THREADS,
+        backend: types.Backend | str = types.Backend.THREADS,
         address: str | None = None,
         config: TILPConfig = DEFAULT_CONFIG,
     ) -> None:
@@ -174,22 +160,23 @@ class TILP(Params):
 
     def _check_params(self) -> None:
         """Raise an error for values that are not possible, and turn names into enum members."""
-        detail = self.temporal_detail
-        detail = [detail] if isinstance(detail, str) else detail
-        if not detail:
-            raise TilpError(f"temporal_detail is empty; choose some of {', '.join(Grain)}")
+        given = self.temporal_detail
+        detail = [given] if isinstance(given, str) else given
+        grains = tuple(choose(types.Grain, name, "temporal_detail") for name in detail)
+        if not grains:
+            raise TilpError(f"temporal_detail is empty; choose some of {', '.join(types.Grain)}")
         check_length("max_length", self.max_length)
         if self.n_jobs is not None and (self.n_jobs < -1 or self.n_jobs == 0):
             raise TilpError(f"n_jobs is {self.n_jobs}; give a count of threads, or -1 for all")
         if self.random_state < 0:
             raise TilpError(f"random_state is {self.random_state}; it is at least 0")
         memory_budget(self.memory)
-        self.temporal_detail = tuple(choose(Grain, name, "temporal_detail") for name in detail)
-        self.rule_weights = choose(Weights, self.rule_weights, "rule_weights")
-        self.features = choose(Features, self.features, "features")
-        self.missing = choose(Missing, self.missing, "missing")
-        self.backend = choose(Backend, self.backend, "backend")
-        self.effort = choose(Effort, self.effort, "effort")
+        self.temporal_detail = grains
+        self.rule_weights = choose(types.Weights, self.rule_weights, "rule_weights")
+        self.features = choose(types.Features, self.features, "features")
+        self.missing = choose(types.Missing, self.missing, "missing")
+        self.backend = choose(types.Backend, self.backend, "backend")
+        self.effort = choose(types.Effort, self.effort, "effort")
         if self.max_rules < 1:
             raise TilpError(f"max_rules is {self.max_rules}; it is at least 1")
         self.settings_for()
@@ -202,10 +189,10 @@ class TILP(Params):
         """
         config = self.config
         relation = np.empty(0, np.int64) if graph is None else graph.relation[graph.targets]
-        sample, limit = resolve_effort(Effort(self.effort), config, np.bincount(relation))
+        sample, limit = resolve_effort(types.Effort(self.effort), config, np.bincount(relation))
         return ModelSettings(
             mining=MiningSettings(
-                grains=cast(tuple[Grain, ...], self.temporal_detail),
+                grains=cast(tuple[types.Grain, ...], self.temporal_detail),
                 max_length=self.max_length,
                 min_support=self.min_support,
                 top=self.max_rules * (CANDIDATES if config.select else 1),
@@ -214,11 +201,11 @@ class TILP(Params):
                 limit=limit,
                 distinct=config.distinct,
             ),
-            training=replace(config.training, weights=Weights(self.rule_weights)),
-            features=Features(self.features),
-            without=cast(tuple[Part, ...], config.without),
+            training=replace(config.training, weights=types.Weights(self.rule_weights)),
+            features=types.Features(self.features),
+            without=cast(tuple[types.Part, ...], config.without),
             walk_length=config.walk_length,
-            missing=Missing(self.missing),
+            missing=types.Missing(self.missing),
             select=config.select,
             max_rules=self.max_rules,
             held_out=config.held_out,
@@ -239,10 +226,12 @@ class TILP(Params):
             >>> TILP.paper(max_length=3).rule_weights.value
             'attention'
         """
-        return cls(**{**PRESETS[Preset.PAPER], **parameters})
+        return cls(**{**PRESETS[types.Preset.PAPER], **parameters})
 
     @classmethod
-    def from_options(cls, preset: Preset | str = Preset.DEFAULT, **options: Any) -> TILP:
+    def from_options(
+        cls, preset: types.Preset | str = types.Preset.DEFAULT, **options: Any
+    ) -> TILP:
         """Return a model by flat options, as command lines and files of plans have them.
 
         Args:
@@ -280,7 +269,7 @@ class TILP(Params):
                 walk_length=settings.walk_length,
                 without=settings.without,
                 held_out=settings.held_out,
-                training=replace(settings.training, weights=Weights.FREE, seed=0),
+                training=replace(settings.training, weights=types.Weights.FREE, seed=0),
             ),
         )
         model._settings, model._graph, model._fitted = settings, graph, fitted
@@ -346,8 +335,8 @@ class TILP(Params):
         self,
         new_facts: TemporalGraph,
         *,
-        dates: MoreDates | str = MoreDates.SUPERSEDE,
-        labels: ByLabel | str = ByLabel.REFUSE,
+        dates: types.MoreDates | str = types.MoreDates.SUPERSEDE,
+        labels: types.ByLabel | str = types.ByLabel.REFUSE,
         progress: Progress | None = None,
     ) -> TILP:
         """Return a model with new facts; this one stays as it is.
@@ -370,7 +359,8 @@ class TILP(Params):
         Raises:
             TilpError: The facts have another unit of time, or ambiguous names.
         """
-        dates, labels = choose(MoreDates, dates, "dates"), choose(ByLabel, labels, "labels")
+        dates = choose(types.MoreDates, dates, "dates")
+        labels = choose(types.ByLabel, labels, "labels")
         merged = merge_facts(self.graph, new_facts, dates=dates, labels=labels)
         with self._workers() as workers:
             context = FitContext(self.settings, workers, stages=Stages(progress))
@@ -431,7 +421,7 @@ class TILP(Params):
         relation: str | None = None,
         *,
         other: str | None = None,
-        evidence: EvidenceKind | str | None = None,
+        evidence: types.EvidenceKind | str | None = None,
         min_seen: int = 1,
     ) -> pl.DataFrame:
         """Return recurrence, order, time between relations and durations of facts as a table.
@@ -544,7 +534,7 @@ class TILP(Params):
         *,
         new_only: bool = False,
         explain: int = 0,
-        on_error: OnInvalidQuery | str = OnInvalidQuery.RAISE,
+        on_error: types.OnInvalidQuery | str = types.OnInvalidQuery.RAISE,
         part_size: int | None = None,
         graph: TemporalGraph | None = None,
         progress: Callable[[str, float, int], None] | None = None,
@@ -575,7 +565,7 @@ class TILP(Params):
         Raises:
             TilpError: Queries are invalid, or the folder holds something else.
         """
-        skip = choose(OnInvalidQuery, on_error, "on_error") is OnInvalidQuery.SKIP
+        skip = choose(types.OnInvalidQuery, on_error, "on_error") is types.OnInvalidQuery.SKIP
         settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
         top_k = self._predictor(k, graph, new_only=new_only)
@@ -694,7 +684,7 @@ class TILP(Params):
         split: str = "test",
         *,
         known: TemporalGraph | None = None,
-        protocols: Iterable[Protocol | str] | None = None,
+        protocols: Iterable[types.Protocol | str] | None = None,
         sample: int | None = None,
         seed: int = 0,
         progress: Callable[[float], None] | None = None,
@@ -724,16 +714,9 @@ class TILP(Params):
             )
         with self._workers() as workers:
             return evaluate(
-                self.scorer(),
-                known,
-                split,
-                protocols=protocols,
-                sample=sample,
-                seed=seed,
-                workers=workers,
-                progress=progress,
-                note=repr(self),
-            )
+                self.scorer(), known, split, protocols=protocols, sample=sample, seed=seed,
+                workers=workers, progress=progress, note=repr(self),
+            )  # fmt: skip
 
     def save(self, folder: Path | str, *, replace: bool = False) -> Path:
         """Write the model and its graph to a folder; `TILP.load` and `tilp.load` read it.

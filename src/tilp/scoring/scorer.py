@@ -91,12 +91,9 @@ class Scorer(Protocol):
         """Score the candidates of queries; `applied` is that of `RuleScorer.apply_rules`."""
 
     def contributions(
-        self,
-        queries: QueryTable,
-        offsets: Ints,
-        candidate: Ids,
+        self, queries: QueryTable, offsets: Ints, candidate: Ids,
         applied: AppliedRules | None = None,
-    ) -> _Parts:
+    ) -> _Parts:  # fmt: skip
         """Split the scores of the given candidates into parts by name, which add up to them."""
 
     def attribute_scores(
@@ -159,12 +156,9 @@ class RuleScorer:
     """
 
     def __init__(
-        self,
-        walker: Walker,
-        rules: Sequence[Rule],
-        weights: RuleWeights,
+        self, walker: Walker, rules: Sequence[Rule], weights: RuleWeights,
         missing_dates: MissingDates | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.walker = walker
         self.rules = tuple(rules)
         self._rows = read_only(walker.encoding.encode(rules))
@@ -256,12 +250,9 @@ class RuleScorer:
         return np.asarray(self.walker.steps_from[queries.subject] / _STEPS_PER_NUMBER)
 
     def contributions(
-        self,
-        queries: QueryTable,
-        offsets: Ints,
-        candidate: Ids,
+        self, queries: QueryTable, offsets: Ints, candidate: Ids,
         applied: AppliedRules | None = None,
-    ) -> _Parts:
+    ) -> _Parts:  # fmt: skip
         """Split the scores of the given candidates into those of rules and prior."""
         scores = self.score(queries, applied).of_candidates(offsets, candidate)
         relation = np.repeat(queries.directed_relation, np.diff(offsets))
@@ -306,13 +297,9 @@ class RuleScorer:
         ]
 
     def attribute_rules(
-        self,
-        query: QueryTable,
-        candidate: int,
-        applied: AppliedRules,
-        parts: _Parts,
+        self, query: QueryTable, candidate: int, applied: AppliedRules, parts: _Parts,
         more: Callable[[RuleContributions], Floats] | None = None,
-    ) -> list[Contribution]:
+    ) -> list[Contribution]:  # fmt: skip
         """Split what rules and prior add to a score into single rules and the prior.
 
         `parts` has the joint contributions of `rules` and `prior`; `more` returns a further

@@ -227,11 +227,9 @@ class PaperFeatures:
 
 
 def _answer_evidence(
-    graph: TemporalGraph,
-    gather: Gatherer,
-    workers: Workers | None,
+    graph: TemporalGraph, gather: Gatherer, workers: Workers | None,
     progress: Callable[[float], None] | None,
-) -> tuple[QueryTable, Evidence]:
+) -> tuple[QueryTable, Evidence]:  # fmt: skip
     """Return train as queries in both directions, and the evidence for their answers alone."""
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
     offsets = np.arange(len(queries) + 1)

@@ -130,11 +130,9 @@ def train_features(
 
 
 def calibrate_temperature(
-    features: paper.PaperFeatures,
-    weights: paper.FeatureWeights,
-    held_out: FeatureExamples,
+    features: paper.PaperFeatures, weights: paper.FeatureWeights, held_out: FeatureExamples,
     workers: Workers,
-) -> paper.FeatureWeights:
+) -> paper.FeatureWeights:  # fmt: skip
     """Return the weights with the temperature that makes held-out answers likeliest."""
     judge = FeatureObjective(features, held_out)
     temperatures = weights.temperature * _TEMPERATURE_FACTORS

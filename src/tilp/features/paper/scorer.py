@@ -61,11 +61,9 @@ class PaperFeatureScorer:
         return self.score_variants([self._weights], queries, applied)[0]
 
     def score_variants(
-        self,
-        variants: Sequence[FeatureWeights],
-        queries: QueryTable,
+        self, variants: Sequence[FeatureWeights], queries: QueryTable,
         applied: scoring.AppliedRules | None = None,
-    ) -> list[Scores]:
+    ) -> list[Scores]:  # fmt: skip
         """Score the candidates with several weights of features; gather the evidence once."""
         by_rules = self.rule_scorer.score(queries, applied)
         filled = self.rule_scorer.fill_dates(queries)
