@@ -26,7 +26,13 @@ from tilp.features.paper.distributions import (
     PairInterval,
 )
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Gatherer
-from tilp.features.paper.features import CONTRIBUTIONS, FEATURES, FeatureWeights, PaperFeatures
+from tilp.features.paper.features import (
+    CONTRIBUTIONS,
+    FEATURES,
+    FeatureWeights,
+    FittedPaper,
+    PaperFeatures,
+)
 from tilp.features.paper.fit import (
     FeatureExamples,
     FeatureObjective,
@@ -583,11 +589,9 @@ def test_training_ends_when_held_out_queries_gain_nothing(lesson):
 def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
     features, _, examples = lesson
     weights = random_weights(features, 5)
-    write_arrays(tmp_path / "features.npz", features.to_arrays())
-    write_arrays(tmp_path / "weights.npz", weights.to_arrays())
-    arrays = read_arrays(tmp_path / "features.npz")
-    again = PaperFeatures.from_arrays(features.graph, arrays)
-    weights_again = FeatureWeights.from_arrays(read_arrays(tmp_path / "weights.npz"))
+    write_arrays(tmp_path / "features.npz", FittedPaper(features, weights).to_arrays())
+    fitted = FittedPaper.from_arrays(read_arrays(tmp_path / "features.npz"), features.graph)
+    again, weights_again = fitted.features, fitted.weights
     evidence = again.gather(
         examples.queries, examples.evidence.offsets, examples.evidence.candidate
     )
@@ -599,15 +603,14 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
         )
     )
     assert np.array_equal(*scores)
-    assert again.distributions.table(again.graph.relations).equals(
-        features.distributions.table(features.graph.relations)
-    )
+    tables = [one.distributions.table(one.graph.relations) for one in (again, features)]
+    assert tables[0].equals(tables[1])
     with pytest.raises(TilpError, match="weights of features lack"):
         FeatureWeights.from_arrays({})
     with pytest.raises(TilpError, match="distributions of features lack"):
         FittedDistributions.from_arrays({})
     with pytest.raises(TilpError, match="lack the walked relations"):
-        PaperFeatures.from_arrays(features.graph, features.distributions.to_arrays())
+        FittedPaper.from_arrays(features.distributions.to_arrays(), features.graph)
 
 
 def test_applying_features_needs_no_jax():
@@ -618,4 +621,4 @@ def test_applying_features_needs_no_jax():
 
 def test_features_are_refused_for_other_relations(lesson, facts):
     with pytest.raises(TilpError, match="the graph has 2; give them a graph"):
-        PaperFeatures.from_arrays(tilp.read(facts), lesson[0].to_arrays())
+        FittedPaper.from_arrays(lesson[0].distributions.to_arrays(), tilp.read(facts))

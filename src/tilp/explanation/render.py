@@ -257,13 +257,9 @@ def _html_reason(
     explanation: Explanation, reason: Reason, scale: tuple[float, float], *, opened: bool
 ) -> Markup:
     """Return a reason that opens to its facts, and those to its members."""
-    row = element(
-        "span",
-        bar(reason.score, *scale),
-        element("span", amounts(explanation, reason), class_="tilp-number"),
-        element("span", reason.text),
-        class_="tilp-row",
-    )
+    amount = element("span", amounts(explanation, reason), class_="tilp-number")
+    cells = bar(reason.score, *scale), amount, element("span", reason.text)
+    row = element("span", *cells, class_="tilp-row")
     name = explanation.rival if reason.of_rival else explanation.candidate
     inner = []
     for grounding in reason.groundings:

@@ -59,8 +59,7 @@ class CandidateCounts:
     ) -> None:
         """Add the weighted features to the scores of all entities, a row for each query, in place.
 
-        They are computed once for a relation; then those of known answers and of the ends of the
-        query's own fact are corrected.
+        Those of a relation are the same, but for known answers and ends of the query's own fact.
         """
         n = len(self._degree)
         of_known = np.repeat(np.arange(len(queries)), np.diff(known.offsets))

@@ -126,14 +126,11 @@ class CandidateHistory:
         gap = np.maximum(np.maximum(listed.start[0] - end, start - listed.end[0]), 0)
         order = np.lexsort((edge, np.abs(start - listed.start[0]), gap, group))
         groups, first = np.unique(group[order], return_index=True)
-        return [
-            HistoryFact(kind, relation, nearest, tuple(features[kind * n_directed + relation]))
-            for (kind, relation), nearest in zip(
-                (divmod(group, n_directed) for group in groups.tolist()),
-                edge[order[first]].tolist(),
-                strict=True,
-            )
-        ]
+        facts = []
+        for key, nearest in zip(groups.tolist(), edge[order[first]].tolist(), strict=True):
+            kind, relation = divmod(key, n_directed)
+            facts.append(HistoryFact(kind, relation, nearest, tuple(features[key])))
+        return facts
 
     def add_scores(
         self, listed: ListedCandidates, rows: Ids, weight: Floats, kinds: Mask, score: Floats

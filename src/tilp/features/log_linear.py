@@ -190,13 +190,9 @@ class _Problem:
         of_rules = np.repeat(variance, np.diff(table.rule_offsets)) * table.root_rate**2
         of_history = np.repeat(variance, np.diff(table.history_offsets))
         n_history = len(self.initial) - len(DENSE_FEATURES) - self._n_rules
-        return np.concatenate(
-            [
-                variance @ table.columns**2,
-                np.bincount(table.rule, of_rules, self._n_rules),
-                np.bincount(table.history_feature, of_history, n_history),
-            ]
-        )
+        rules = np.bincount(table.rule, of_rules, self._n_rules)
+        history = np.bincount(table.history_feature, of_history, n_history)
+        return np.concatenate([variance @ table.columns**2, rules, history])
 
     def split(self, weights: Floats) -> list[Floats]:
         """Split weights into those of dense features, of rules and of history features."""

@@ -96,10 +96,6 @@ class LogLinearScorer:
             return self._n_entities + self.rule_scorer.walk_memory(queries)
         return self.rule_scorer.memory_per_query(queries)
 
-    def __call__(self, queries: QueryTable) -> Scores:
-        """Score the candidates of queries."""
-        return self.score(queries)
-
     def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
         """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
         applied = applied or self.rule_scorer.apply_rules(queries)
@@ -126,6 +122,8 @@ class LogLinearScorer:
             score += self._weighted_counts(queries, applied, offsets, candidate).sum(axis=1)
         self._add_random_walks(listed, score)
         return Scores(offsets, candidate, score, 0.0, by_rules.reached, temperature=1.0)
+
+    __call__ = score
 
     def contributions(
         self, queries: QueryTable, offsets: Indices, candidate: Ids,
@@ -188,14 +186,11 @@ class LogLinearScorer:
         attributed = {}
         for index, entity in enumerate(scored):
             parts = {name: part[index : index + 1] for name, part in together.items()}
-            attributed[entity] = [
-                *self.rule_scorer.attribute_rules(
-                    query, entity, applied, parts, self._rule_evidence
-                ),
-                *self._attribute_history(query, entity),
-                *walks[index],
-                *self._attribute_counts(query, entity, parts),
-            ]
+            about = query, entity, applied, parts
+            rules = self.rule_scorer.attribute_rules(*about, self._rule_evidence)
+            history = self._attribute_history(query, entity)
+            counts = self._attribute_counts(query, entity, parts)
+            attributed[entity] = [*rules, *history, *walks[index], *counts]
         text = "neither rules nor the prior lead to {candidate}, and nothing else was looked at"
         other = Contribution(Evidence(ReasonKind.REST), scoring.NOT_SCORED, 0.0, text)
         return [attributed.get(entity, [other]) for entity in candidates]
@@ -268,12 +263,11 @@ class LogLinearScorer:
             ]
             left, find = score - sum(part[1] for part in parts), partial(self._shortest_path, found)
             parts.append((Evidence(ReasonKind.CONNECTION), left, find))
-            contributions.append(
-                [
-                    Contribution(evidence, RANDOM_WALKS, part, _WALKS_TEXT, 1, find_facts=find)
-                    for evidence, part, find in parts
-                ]
-            )
+            of_candidate = [
+                Contribution(evidence, RANDOM_WALKS, part, _WALKS_TEXT, 1, find_facts=find)
+                for evidence, part, find in parts
+            ]
+            contributions.append(of_candidate)
         return contributions
 
     def _paths(self, walks: WalkChains, chain: tuple[int, ...], n: int) -> list[scoring.FactPath]:

@@ -77,21 +77,17 @@ class DateTable:
 
 
 def build_graph(
-    tables: Sequence[FactTable],
-    *,
-    entities: pl.DataFrame | None = None,
-    relations: pl.DataFrame | None = None,
-    attributes: Attributes | None = None,
-    unit: Unit | None = None,
-    on_error: OnError = OnError.REPAIR,
+    tables: Sequence[FactTable], *, entities: pl.DataFrame | None = None,
+    relations: pl.DataFrame | None = None, attributes: Attributes | None = None,
+    unit: Unit | None = None, on_error: OnError = OnError.REPAIR,
     source_files: SourceFiles | None = None,
-) -> TemporalGraph:
+) -> TemporalGraph:  # fmt: skip
     """Build a graph from tables of text, whose order the facts of each split keep.
 
     Label tables have the columns id, key and label, all text, ids unique. Their order decides the
-    indices of names; without one, names are sorted.
-    `attributes` are entity ids and their values by name. `source_files` are those of the tables'
-    column source_line; without them, facts get the lines of their tables as sources.
+    indices of names; without one, names are sorted. `attributes` are entity ids and their values
+    by name. `source_files` are those of the tables' column source_line; without them, facts get
+    the lines of their tables as sources.
     """
     tables = sorted(tables, key=lambda table: SPLITS.index(table.split))
     used = _unique([table.frame[role] for table in tables for role in ("subject", "object")])
@@ -140,14 +136,10 @@ def rebuild_graph(
     source_files: SourceFiles, attributes: Mapping[str, Floats] | None = None,
 ) -> TemporalGraph:  # fmt: skip
     """Build a graph from the facts of each split, whose names and sources are known."""
-    return build_graph(
-        [FactTable(split, split, part, range(1, len(part) + 1)) for split, part in frames.items()],
-        entities=entities.frame(),
-        relations=relations.frame(),
-        attributes={name: (entities.ids, values) for name, values in (attributes or {}).items()},
-        unit=unit,
-        source_files=source_files,
-    )
+    tables = [FactTable(s, s, part, range(1, len(part) + 1)) for s, part in frames.items()]
+    values = {name: (entities.ids, column) for name, column in (attributes or {}).items()}
+    names = {"entities": entities.frame(), "relations": relations.frame()}
+    return build_graph(tables, **names, attributes=values, unit=unit, source_files=source_files)
 
 
 def make_vocabulary(kind: str, known: pl.DataFrame | None, used: pl.Series) -> Vocabulary:

@@ -140,13 +140,10 @@ class TrainingData:
 
     def of_rules(self, mask: Mask) -> TrainingData:
         """Return the data of some of the rules."""
-        return replace(
-            self,
-            rules=RuleSet(mined for mined, kept in zip(self.rules, mask, strict=True) if kept),
-            rows=self.rows[mask],
-            training=self.training.of_rules(mask),
-            held_out=self.held_out.of_rules(mask),
-        )
+        rules = RuleSet(mined for mined, kept in zip(self.rules, mask, strict=True) if kept)
+        training, held_out = (each.of_rules(mask) for each in (self.training, self.held_out))
+        rows = self.rows[mask]
+        return replace(self, rules=rules, rows=rows, training=training, held_out=held_out)
 
 
 def prepare_training_data(
@@ -274,8 +271,7 @@ def _from_arrays(arrays: dict[str, Any]) -> TrainingExamples:
 def select_from(data: TrainingData, context: FitContext) -> TrainingData:
     """Keep the rules that explain answers of training queries, given the others.
 
-    Rules that a simpler rule equals go first. The others learn weights together, and compete for
-    the answers that they reach.
+    Rules that a simpler rule equals go first. The others compete for the answers that they reach.
     """
     settings = context.settings
     with context.stages("select") as advance:
@@ -409,9 +405,9 @@ def _train_logs(
 ) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:  # fmt: skip
     """Learn weights that make answers likely: logarithms, loss, and parameters of a net if any."""
     settings, state = context.settings, context.path(f"{name}-state.npz")
-    objectives = (data.objective(each, settings) for each in (examples, data.held_out))
+    learn, stop = (data.objective(each, settings) for each in (examples, data.held_out))
     trained = train_rule_weights(
-        data.walker.encoding, data.rows, smoothed_confidence(data.rules), *objectives,
+        data.walker.encoding, data.rows, smoothed_confidence(data.rules), learn, stop,
         settings.training, context.workers, checkpoint=state, progress=advance,
     )  # fmt: skip
     if trained.net is None:

@@ -76,12 +76,10 @@ class FittedModel:
             raise TilpError(f"no rule of the model uses the other graph's relations: {names}")
         relations, rules = old_relations(graph, fitted_to), np.array(usable, np.int64)
         weights = replace(self.weights, rule=self.weights.rule[rules])
-        return replace(
-            self,
-            rules=RuleSet(self.rules[index] for index in usable),
-            weights=reindex_relations(weights, relations),
-            features=None if self.features is None else self.features.remap(relations, rules),
-        )
+        weights = reindex_relations(weights, relations)
+        features = self.features and self.features.remap(relations, rules)
+        left = RuleSet(self.rules[index] for index in usable)
+        return replace(self, rules=left, weights=weights, features=features)
 
 
 def with_weights(rules: RuleSet, weights: RuleWeights) -> RuleSet:
@@ -100,8 +98,6 @@ def old_relations(graph: TemporalGraph, fitted_to: TemporalGraph) -> Ints:
 def reindex_relations(weights: RuleWeights, relations: Ints) -> RuleWeights:
     """Return weights for relations given by their old ids; new relations (-1) get neutral ones."""
     known = relations >= 0
-    return replace(
-        weights,
-        prior=np.where(known, weights.prior[relations], 1.0),
-        factor=np.where(known[:, None], weights.factor[relations], 1.0),
-    )
+    prior = np.where(known, weights.prior[relations], 1.0)
+    factor = np.where(known[:, None], weights.factor[relations], 1.0)
+    return replace(weights, prior=prior, factor=factor)

@@ -58,6 +58,7 @@ def save_model(
             sources = _write_sources(partial / _SOURCES, graph)
         features = None if fitted.features is None else fitted.features.to_arrays()
         weights = fitted.weights
+        by_relation = zip(weights.prior.tolist(), weights.factor.tolist(), strict=True)
         content = {
             "made_with": {"python": platform.python_version()}
             | {name: version(name) for name in _PACKAGES},
@@ -74,9 +75,7 @@ def save_model(
                     "prior_weight": prior,
                     "known_factor": dict(zip(KNOWN_KINDS, factors, strict=True)),
                 }
-                for relation, (prior, factors) in enumerate(
-                    zip(weights.prior.tolist(), weights.factor.tolist(), strict=True)
-                )
+                for relation, (prior, factors) in enumerate(by_relation)
             ],
             "loss": asdict(fitted.curve),
             "updates": list(fitted.updates),
@@ -116,12 +115,11 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         relations = note["relations"]
         if len(relations) != 2 * len(graph.relations):
             raise ValueError(f"{len(relations)} directed relations")
+        factors = [[row["known_factor"][kind] for kind in KNOWN_KINDS] for row in relations]
         weights = RuleWeights(
             np.array([_check_weight(mined.weight) for mined in rules]),
             np.array([_check_weight(row["prior_weight"]) for row in relations]),
-            np.array(
-                [[_check_weight(row["known_factor"][k]) for k in KNOWN_KINDS] for row in relations]
-            ),
+            np.array([list(map(_check_weight, factor)) for factor in factors]),
             _check_weight(note["walks_power"]),
         )
         settings = ModelSettings.from_json(note["settings"])
@@ -131,14 +129,9 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
             features = FittedPaper.from_arrays(arrays, graph)
         elif arrays is not None:
             features = LogLinearWeights.from_arrays(arrays)
-        fitted = FittedModel(
-            rules,
-            weights,
-            LossCurve(**note["loss"]),
-            features,
-            net=_read_arrays(folder / _NET, note.get("attention_sha256")),
-            updates=tuple(map(dict, note.get("updates", ()))),
-        )
+        net = _read_arrays(folder / _NET, note.get("attention_sha256"))
+        curve, updates = LossCurve(**note["loss"]), tuple(map(dict, note.get("updates", ())))
+        fitted = FittedModel(rules, weights, curve, features, net=net, updates=updates)
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
     return settings, graph, fitted

@@ -87,16 +87,13 @@ class TILP(Params):
         effort: How much work goes into a large graph (default `"normal"`). `normal` learns from
             at most 50,000 facts, `quick` from 5,000, `thorough` from all. Every fact is walked
             on. Relations are cut evenly, from the largest on.
-        random_state: The seed of everything random (int, default 0). The same seed and data
-            give the same model, bit for bit.
+        random_state: The seed (int, default 0). Same seed and data, same model, bit for bit.
         n_jobs: How many threads work in parallel (int, default None: one for each core; -1
             means the same). It does not change the result.
         memory: Work in this much memory (bytes, or such as `"2GB"`, default None: what half of
             the available memory allows, container limits included). It does not change the result.
-        backend: What runs the work (default `"threads"`): `threads`, `serial` or `ray`. It does
-            not change the result.
-        address: The address of a Ray cluster, `host:port` or `auto` (default None: Ray is
-            started on this machine).
+        backend: `threads` (default), `serial` or `ray`. It does not change the result.
+        address: Of a Ray cluster, `host:port` or `auto` (default None: Ray is started here).
         config: Finer choices, which most users leave as they are; see `TILPConfig`.
 
     Raises:
@@ -309,8 +306,7 @@ class TILP(Params):
             The model itself.
 
         Raises:
-            TilpError: There are no training facts, no rule was found, or the folder holds the
-                checkpoints of another fit.
+            TilpError: There is no training fact, no rule, or the folder is of another fit.
 
         Example:
             >>> import tilp
@@ -347,8 +343,7 @@ class TILP(Params):
         changed.
 
         Args:
-            new_facts: Facts in their splits. Their names are looked up in the model's graph by
-                id, then by key; others are new.
+            new_facts: Facts in their splits; names are looked up by id, then by key, or are new.
             dates: What to do with a fact that has more dates than a known one (default
                 `"supersede"`): `supersede` replaces the known one, `both` keeps the two.
             labels: What to do with a name that is no id or key, but the label of something known
@@ -396,8 +391,7 @@ class TILP(Params):
         """Return the rules of each relation and direction, the best first (`MinedRule.order`).
 
         Args:
-            relation: Only rules for this relation, `name`, or for its inverse, `name⁻¹` or
-                `name^-1` (default None: for all).
+            relation: Only rules for `name`, or its inverse `name⁻¹` or `name^-1` (default None).
 
         Raises:
             TilpError: There is no such relation; the message names similar ones.
@@ -429,8 +423,7 @@ class TILP(Params):
         Args:
             relation: Only this relation, `name`, or its inverse, `name⁻¹` or `name^-1`.
             other: Only pairs with this other relation, named likewise.
-            evidence: Only facts `between` the two entities, `others` of the candidate, or on
-                `walks` to it.
+            evidence: Only facts `between` the two, `others` of the candidate, or `walks` to it.
             min_seen: Only distributions fitted to at least this many facts or pairs.
 
         Returns:
@@ -447,8 +440,7 @@ class TILP(Params):
         """Return the weights that phase two learned for temporal features, the strongest first.
 
         Args:
-            relation: Only for queries of this relation, `name`, or of its inverse, `name⁻¹` or
-                `name^-1` (default None: for all).
+            relation: Only queries of `name`, or its inverse `name⁻¹` or `name^-1` (default None).
 
         Returns:
             A row for each weight, with the columns query, part, of, words, weight and sentence.
@@ -497,10 +489,8 @@ class TILP(Params):
         Args:
             queries: One query or many; mappings and frames have the fields of `Query`.
             k: How many candidates a query gets (int, default 10).
-            new_only: Leave out candidates that train already has as answers at that time
-                (default False).
-            graph: Apply the rules on another graph, whose entities may all be new (default None:
-                the model's).
+            new_only: Leave out answers that train already has at that time (default False).
+            graph: Evidence, whose entities may all be new (default None: the model's graph).
 
         Returns:
             A row for each candidate: the query, its rank, name, id, score, share of the scores
@@ -545,20 +535,17 @@ class TILP(Params):
         missing parts, and gives the same files.
 
         Args:
-            folder: For the parts, whose columns are those of `predict`, and a note of what they
-                belong to.
+            folder: For the parts, which have the columns of `predict`, and a note about them.
             queries: A file (TSV, CSV, gzipped or not, Parquet), which is read part by part, or a
                 frame, with the columns of `Query`.
             k: How many candidates a query gets (int, default 10).
-            new_only: Leave out candidates that train already has as answers at that time
-                (default False).
+            new_only: Leave out answers that train already has at that time (default False).
             explain: Explain this many candidates of each query, in a column `explanation` as
                 JSON (int, default 0). This is much slower.
             on_error: What to do with invalid queries (default `"raise"`): `raise` refuses all
                 before any is answered; `skip` leaves them out, and writes them with the reasons.
             part_size: Queries in a part (int, default 20,000; 500 where some are explained).
-            graph: Apply the rules on another graph, whose entities may all be new (default None:
-                the model's).
+            graph: Evidence, whose entities may all be new (default None: the model's graph).
             progress: Called with the name of a stage, `check` or `predict`, how many queries are
                 done, and of how many; 0 if that is not known.
 
@@ -609,8 +596,7 @@ class TILP(Params):
         Args:
             query: For the subject or the object of a fact.
             k: How many candidates (int, default 10).
-            graph: Apply the rules on another graph, whose entities may all be new (default None:
-                the model's).
+            graph: Evidence, whose entities may all be new (default None: the model's graph).
         """
         (predictions,) = self._predictor(k, graph).predict(read_queries([query]))
         return predictions
@@ -653,16 +639,13 @@ class TILP(Params):
         Args:
             query: For the subject or the object of a fact.
             candidate: Its name (default None: the best one).
-            against: Name of the candidate to compare it with (default None: the best one, or the
-                second for the best itself).
-            without: Ids of facts of train to leave out of the evidence, as explanations show them
-                (default none).
+            against: The candidate to compare it with (default None: the best other one).
+            without: Ids of facts to leave out, as explanations show them (default none).
             groundings: Show at most this many groundings of each reason (int, default 3).
             max_reasons: Look up the facts of this many reasons (int, default 20; None for all).
             ablation: Also score the candidate without the facts of the first reason (default
                 True), to show how much depends on them.
-            graph: Apply the rules on another graph, whose entities may all be new (default None:
-                the model's).
+            graph: Evidence, whose entities may all be new (default None: the model's graph).
 
         Example:
             >>> import tilp
@@ -695,8 +678,7 @@ class TILP(Params):
             split: Whose facts are queries (default `"test"`).
             known: The facts that protocols take other answers from, and whose split is ranked
                 (default None: the model's own). For a model of reduced data, give the data with
-                all facts and the same names: an answer that only a removed fact states is no
-                error.
+                all facts and the same names: an answer of a removed fact is no error.
             protocols: Those to rank under (default None: all).
             sample: Rank a random sample of this many facts, for a large split (default None: all).
             seed: Of the sample (default 0).

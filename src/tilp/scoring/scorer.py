@@ -223,10 +223,6 @@ class RuleScorer:
         known = known_answers(self.walker.graph, queries.without_answers())
         return AppliedRules(*sort_rows(rows, len(queries), len(self._rows)), known)
 
-    def __call__(self, queries: QueryTable) -> Scores:
-        """Score the candidates of queries."""
-        return self.score(queries)
-
     def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
         """Score the candidates of queries; candidates that are not listed have the least prior."""
         applied = applied or self.apply_rules(queries)
@@ -239,6 +235,8 @@ class RuleScorer:
             *walks, relation, queries.answer, *answers, *learned, *priors, prior.n_entities
         )
         return Scores(offsets, candidate, score, self._default[relation], reached)
+
+    __call__ = score
 
     def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""

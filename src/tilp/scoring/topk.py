@@ -36,8 +36,7 @@ class Prediction:
         candidate: Its name.
         id: Its id.
         score: Higher is better.
-        share: Share of all candidates' scores, or of their softmax where scores have a
-            temperature.
+        share: Share of all candidates' scores, or of their softmax if they have a temperature.
         known: True if the evidence has it as an answer at a time that touches the query's.
         source: File and line of the first fact that says so; None if it is not known.
     """
@@ -241,8 +240,7 @@ class TopKPredictor:
 class QueryBatches:
     """Queries in batches of bounded memory, sorted by subject, each distinct query once.
 
-    Batches depend on the queries and the evidence alone; there is at least one. `rows` has the
-    indices of the queries of each.
+    They depend on queries and evidence alone; `rows` has the queries of each, of one at least.
     """
 
     def __init__(

@@ -64,13 +64,9 @@ class Evidence:
         """Return the dated pieces; `queries` are those that the evidence was gathered for."""
         dated = np.flatnonzero(self.difference != UNDATED)
         row = self.row[dated].astype(np.int64)
-        return DatedEvidence(
-            row,
-            self.kind[dated].astype(np.int64),
-            queries.directed_relation[self.query[row]],
-            self.relation[dated],
-            self.difference[dated].astype(np.float64),
-        )
+        kind, asked = self.kind[dated].astype(np.int64), queries.directed_relation[self.query[row]]
+        difference = self.difference[dated].astype(np.float64)
+        return DatedEvidence(row, kind, asked, self.relation[dated], difference)
 
     def restrict(self, candidates: Mask) -> Evidence:
         """Keep the evidence of some candidates, as if there were none for the others."""

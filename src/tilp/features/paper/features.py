@@ -63,11 +63,8 @@ class FeatureWeights:
         """Return the weights for new relations and pairs, given their old ids; -1 gets any."""
         by_relation = ("recurrence_weight", "recurrence_bias")
         by_pair = ("order_weight", "order_bias", "pair_weight", "pair_bias")
-        return replace(
-            self,
-            **{name: getattr(self, name)[:, relations] for name in by_relation},
-            **{name: getattr(self, name)[pairs] for name in by_pair},
-        )
+        changed = {name: getattr(self, name)[:, relations] for name in by_relation}
+        return replace(self, **changed, **{name: getattr(self, name)[pairs] for name in by_pair})
 
 
 @dataclass(frozen=True)
@@ -203,28 +200,6 @@ class PaperFeatures:
         share = weights.evidence * weights.mixing[:, FEATURES.index("recurrence")]
         return np.asarray(weights.features * (share[: len(by_kind)] @ by_kind))
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all but the graph as arrays by name."""
-        return {
-            "walked": self.walked,
-            "bounds": np.array([self.max_length, self.limit]),
-            **self.distributions.to_arrays(),
-        }
-
-    @classmethod
-    def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> PaperFeatures:
-        """Read what `to_arrays` returned, for the same relations."""
-        fitted = FittedDistributions.from_arrays(arrays)
-        if fitted.n_directed != 2 * len(graph.relations):
-            raise TilpError(
-                f"features were fitted for {fitted.n_directed // 2} relations, and the graph has "
-                f"{len(graph.relations)}; give them a graph with the same relations"
-            )
-        if "walked" not in arrays or "bounds" not in arrays:
-            raise TilpError("features lack the walked relations; fit the model again")
-        max_length, limit = (int(bound) for bound in arrays["bounds"])
-        return cls(graph, arrays["walked"].astype(np.bool_), max_length, fitted, limit)
-
 
 def _answer_evidence(
     graph: TemporalGraph, gather: Gatherer, workers: Workers | None,
@@ -254,13 +229,26 @@ class FittedPaper:
         return FittedPaper(features, self.weights.remap(relations, pairs))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return distributions and weights as arrays by name."""
-        return {**self.features.to_arrays(), **self.weights.to_arrays()}
+        """Return all but the graph as arrays by name."""
+        features = self.features
+        bounds = np.array([features.max_length, features.limit])
+        kept = {"walked": features.walked, "bounds": bounds, **features.distributions.to_arrays()}
+        return {**kept, **self.weights.to_arrays()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> FittedPaper:
-        """Read what `to_arrays` returned, for a graph with its missing dates filled."""
-        return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
+        """Read what `to_arrays` returned, for a graph of the same relations with dates filled."""
+        fitted = FittedDistributions.from_arrays(arrays)
+        if fitted.n_directed != 2 * len(graph.relations):
+            raise TilpError(
+                f"features were fitted for {fitted.n_directed // 2} relations, and the graph has "
+                f"{len(graph.relations)}; give them a graph with the same relations"
+            )
+        if "walked" not in arrays or "bounds" not in arrays:
+            raise TilpError("features lack the walked relations; fit the model again")
+        walked, (max_length, limit) = arrays["walked"].astype(np.bool_), arrays["bounds"].tolist()
+        features = PaperFeatures(graph, walked, max_length, fitted, limit)
+        return cls(features, FeatureWeights.from_arrays(arrays))
 
     def refresh(
         self, graph: TemporalGraph, rules: RuleSet, max_length: int, workers: Workers,

@@ -93,12 +93,9 @@ class FeatureObjective:
 def feature_values(weights: paper.FeatureWeights) -> FeatureValues:
     """Return the weights as the objective reads them."""
     of_pairs = (weights.order_weight, weights.order_bias, weights.pair_weight, weights.pair_bias)
-    return FeatureValues(
-        np.stack([weights.recurrence_weight, weights.recurrence_bias]),
-        np.stack(of_pairs, axis=1),
-        weights.factors,
-        np.array([weights.rules, 1.0 / weights.temperature]),
-    )
+    recurrence = np.stack([weights.recurrence_weight, weights.recurrence_bias])
+    scale = np.array([weights.rules, 1.0 / weights.temperature])
+    return FeatureValues(recurrence, np.stack(of_pairs, axis=1), weights.factors, scale)
 
 
 def train_features(

@@ -52,13 +52,11 @@ class PaperFeatureScorer:
         """Estimate how many numbers are in memory while each query is scored."""
         return self.rule_scorer.memory_per_query(queries)
 
-    def __call__(self, queries: QueryTable) -> Scores:
-        """Score the candidates of queries."""
-        return self.score(queries)
-
     def score(self, queries: QueryTable, applied: scoring.AppliedRules | None = None) -> Scores:
         """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
         return self.score_variants([self._weights], queries, applied)[0]
+
+    __call__ = score
 
     def score_variants(
         self, variants: Sequence[FeatureWeights], queries: QueryTable,
