@@ -138,8 +138,10 @@ def rebuild_graph(
     """Build a graph from the facts of each split, whose names and sources are known."""
     tables = [FactTable(s, s, part, range(1, len(part) + 1)) for s, part in frames.items()]
     values = {name: (entities.ids, column) for name, column in (attributes or {}).items()}
-    names = {"entities": entities.frame(), "relations": relations.frame()}
-    return build_graph(tables, **names, attributes=values, unit=unit, source_files=source_files)
+    return build_graph(
+        tables, entities=entities.frame(), relations=relations.frame(), attributes=values,
+        unit=unit, source_files=source_files,
+    )  # fmt: skip
 
 
 def make_vocabulary(kind: str, known: pl.DataFrame | None, used: pl.Series) -> Vocabulary:
