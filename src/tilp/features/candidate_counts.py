@@ -85,5 +85,4 @@ class CandidateCounts:
         none = np.empty(0, np.int8)
         known = KnownAnswers(np.zeros(2, np.int64), none.astype(np.int32), none, none)
         listed = np.array([0, n]), np.arange(n, dtype=np.int32)
-        total: Floats = (self.features(query, known, *listed) * weight).sum(axis=1)
-        return total
+        return np.asarray((self.features(query, known, *listed) * weight).sum(axis=1))

@@ -14,14 +14,9 @@ from tilp._kernels.candidate_history import FactEdges
 from tilp._kernels.score import MIN_RATE, add_rule_evidence
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
+from tilp.features import candidate_history as of_candidates
 from tilp.features.candidate_counts import COUNT_PARTS, DEGREE, KNOWN, POPULARITY, CandidateCounts
-from tilp.features.candidate_history import (
-    HISTORY_KINDS,
-    CandidateHistory,
-    fact_edges,
-    fact_edges_without,
-    listed_candidates,
-)
+from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, listed_candidates
 from tilp.features.log_linear import RANDOM_WALKS, TERMS, LogLinearWeights
 from tilp.features.random_walks import RandomWalks, WalkChains
 from tilp.graph import QueryTable
@@ -53,7 +48,7 @@ class LogLinearScorer:
         self.weights = weights
         self._walk_length = walk_length
         self._n_entities = len(rule_scorer.walker.graph.entities)
-        self._use_edges(fact_edges(rule_scorer.walker.graph))
+        self._use_edges(of_candidates.fact_edges(rule_scorer.walker.graph))
 
     def _use_edges(self, edges: FactEdges) -> None:
         walker, weights = self.rule_scorer.walker, self.weights
@@ -82,7 +77,8 @@ class LogLinearScorer:
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(removed)
         ids = self.rule_scorer.walker.graph.rows_after_removal(removed)
-        other._use_edges(fact_edges_without(self._edges, ids, other.rule_scorer.walker.graph))
+        graph = other.rule_scorer.walker.graph
+        other._use_edges(of_candidates.fact_edges_without(self._edges, ids, graph))
         return other
 
     @property
@@ -292,8 +288,7 @@ class LogLinearScorer:
     ) -> Floats:
         """Return the contribution of φ_TLR above its least value, that of unreached entities."""
         weight = self.weights.dense[queries.directed_relation[query], 0]
-        contribution: Floats = weight * np.log(phi / by_rules.defaults[query])
-        return contribution
+        return np.asarray(weight * np.log(phi / by_rules.defaults[query]))
 
     def _add_rule_evidence(
         self, applied: AppliedRules, listed: ListedCandidates, score: Floats
@@ -312,8 +307,7 @@ class LogLinearScorer:
         """Return the count features of candidates, times their weights."""
         relation = np.repeat(queries.directed_relation, np.diff(offsets))
         features = self.counts.features(queries, applied.known, offsets, candidate)
-        weighted: Floats = features * self.weights.counts[relation]
-        return weighted
+        return np.asarray(features * self.weights.counts[relation])
 
     def _add_random_walks(self, listed: ListedCandidates, score: Floats) -> None:
         weight = self.weights.dense[listed.directed_relation, 1]

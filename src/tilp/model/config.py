@@ -72,8 +72,7 @@ class TILPConfig:
         object.__setattr__(self, "without", chosen)
         check_length("walk_length", self.walk_length)
 
-    def __repr__(self) -> str:
-        return changed_fields(self)
+    __repr__ = changed_fields
 
 
 def check_length(name: str, length: int) -> None:
