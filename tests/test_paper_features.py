@@ -26,7 +26,13 @@ from tilp.features.paper.distributions import (
     PairInterval,
 )
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Gatherer
-from tilp.features.paper.features import CONTRIBUTIONS, FEATURES, FeatureWeights, PaperFeatures
+from tilp.features.paper.features import (
+    CONTRIBUTIONS,
+    FEATURES,
+    FeatureWeights,
+    FittedPaper,
+    PaperFeatures,
+)
 from tilp.features.paper.fit import (
     FeatureExamples,
     FeatureObjective,
@@ -220,16 +226,6 @@ def test_threads_and_the_cut_into_chunks_do_not_change_evidence():
     second = Gatherer(graph, walked, 3, max_chunks=1)(queries, offsets, candidate, Workers())
     for one in fields(first):
         assert np.array_equal(getattr(first, one.name), getattr(second, one.name))
-
-
-def test_what_cannot_be_gathered_is_refused(facts):
-    graph = tilp.read(facts)
-    with pytest.raises(
-        TilpError, match=r"has shape \(2, 4\), but 4 directed relations need \(4, 4\)"
-    ):
-        Gatherer(graph, np.ones((2, 4), np.bool_), 2)
-    with pytest.raises(TilpError, match="a length and a limit of edges of at least 1"):
-        Gatherer(graph, np.ones((4, 4), np.bool_), 0)
 
 
 # --- distributions ---------------------------------------------------------------------------
@@ -429,7 +425,7 @@ def test_the_interval_that_the_world_plants_is_found_and_printed():
     graph = world(0, 3000).graph
     size = 2 * len(graph.relations)
     features = PaperFeatures.fit(graph, np.zeros((size, size), np.bool_), 1)
-    table = features.table()
+    table = features.distributions.table(features.graph.relations)
     found = table.filter(
         relation="bornIn⁻¹", other="graduatedFrom", evidence="others", feature="pair"
     ).row(0, named=True)
@@ -593,11 +589,9 @@ def test_training_ends_when_held_out_queries_gain_nothing(lesson):
 def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
     features, _, examples = lesson
     weights = random_weights(features, 5)
-    write_arrays(tmp_path / "features.npz", features.to_arrays())
-    write_arrays(tmp_path / "weights.npz", weights.to_arrays())
-    arrays = read_arrays(tmp_path / "features.npz")
-    again = PaperFeatures.from_arrays(features.graph, arrays)
-    weights_again = FeatureWeights.from_arrays(read_arrays(tmp_path / "weights.npz"))
+    write_arrays(tmp_path / "features.npz", FittedPaper(features, weights).to_arrays())
+    fitted = FittedPaper.from_arrays(read_arrays(tmp_path / "features.npz"), features.graph)
+    again, weights_again = fitted.features, fitted.weights
     evidence = again.gather(
         examples.queries, examples.evidence.offsets, examples.evidence.candidate
     )
@@ -609,13 +603,14 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
         )
     )
     assert np.array_equal(*scores)
-    assert again.table().equals(features.table())
+    tables = [one.distributions.table(one.graph.relations) for one in (again, features)]
+    assert tables[0].equals(tables[1])
     with pytest.raises(TilpError, match="weights of features lack"):
         FeatureWeights.from_arrays({})
     with pytest.raises(TilpError, match="distributions of features lack"):
         FittedDistributions.from_arrays({})
     with pytest.raises(TilpError, match="lack the walked relations"):
-        PaperFeatures.from_arrays(features.graph, features.distributions.to_arrays())
+        FittedPaper.from_arrays(features.distributions.to_arrays(), features.graph)
 
 
 def test_applying_features_needs_no_jax():
@@ -626,4 +621,4 @@ def test_applying_features_needs_no_jax():
 
 def test_features_are_refused_for_other_relations(lesson, facts):
     with pytest.raises(TilpError, match="the graph has 2; give them a graph"):
-        PaperFeatures.from_arrays(tilp.read(facts), lesson[0].to_arrays())
+        FittedPaper.from_arrays(lesson[0].distributions.to_arrays(), tilp.read(facts))

@@ -21,7 +21,7 @@ from tilp import TILP, TILPConfig
 from tilp._utils.files import backup_folder, new_folder
 from tilp.errors import TilpError
 from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.features import PaperFeatures, walked_relations
+from tilp.features.paper.features import FittedPaper, PaperFeatures, walked_relations
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model.update import touched_relations
 from tilp.splits.kinds import LEFT_OUT, TRAIN, reassign_splits
@@ -195,8 +195,8 @@ def test_distributions_are_those_of_all_facts_and_their_weights_stay():
     again = PaperFeatures.fit(
         updated.graph, walked_relations(updated.graph, updated._fitted.rules), 1
     )
-    for name, values in again.to_arrays().items():
-        assert np.array_equal(values, found.features.to_arrays()[name]), name
+    for name, values in FittedPaper(again, found.weights).to_arrays().items():
+        assert np.array_equal(values, found.to_arrays()[name]), name
     first = model._fitted.features
     assert found.weights.features == first.weights.features
     shared, mine_too, theirs = np.intersect1d(

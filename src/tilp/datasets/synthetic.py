@@ -144,13 +144,11 @@ def world(seed: int = 0, size: int = 10_000) -> World:
     receivedAward(E1,E2,I2) ← nominatedFor(E1,E2,I1) ∧ touching(I1,I2)
     """
     tables = make_tables(seed, size)
-    graph = TemporalGraph.from_arrays(
-        Vocabulary.of("entity", pl.Series(tables.entity_labels, dtype=pl.String)),
-        Vocabulary.of("relation", pl.Series(tables.relation_labels, dtype=pl.String)),
-        {name: getattr(tables, name) for name in _COLUMNS},
-        tables.split,
-        attributes=tables.attributes,
-    )
+    entities = Vocabulary.of("entity", pl.Series(tables.entity_labels, dtype=pl.String))
+    relations = Vocabulary.of("relation", pl.Series(tables.relation_labels, dtype=pl.String))
+    columns = {name: getattr(tables, name) for name in _COLUMNS}
+    names, attributes = (entities, relations), tables.attributes
+    graph = TemporalGraph.from_arrays(*names, columns, tables.split, attributes=attributes)
     return World(graph, tables.rules)
 
 

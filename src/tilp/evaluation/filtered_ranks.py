@@ -8,7 +8,7 @@ import numpy as np
 
 from tilp._kernels import candidates as kernels
 from tilp._kernels.candidates import KnownFacts, RankedQueries
-from tilp._utils.arrays import Floats, Ints, Mask, read_only_tuple
+from tilp._utils.arrays import Floats, Ints, Mask, read_only, read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -104,7 +104,8 @@ class Ranker:
     """
 
     def __init__(self, graph: TemporalGraph, rows: Ints, *, walked: bool) -> None:
-        self.queries = QueryTable.of_facts(graph, rows, walked=walked).read_only()
+        queries = QueryTable.of_facts(graph, rows, walked=walked)
+        self.queries = QueryTable(*map(read_only, queries.columns))
         self._entities = len(graph.entities)
         relations = len(graph.relations)
         start, end = known_ends(graph.start, graph.end)

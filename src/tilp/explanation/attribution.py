@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
 
 from tilp._utils.arrays import Floats, Ints
 from tilp.errors import TilpError
+from tilp.explanation import types
 from tilp.explanation.sentences import Sentences
-from tilp.explanation.types import (
-    AblationEffect,
-    Explanation,
-    Grounding,
-    Member,
-    Reason,
-    Standing,
-    WalkedFact,
-)
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
 from tilp.rules import Phrasings, RuleSet
@@ -63,16 +55,10 @@ class Explainer:
         return other
 
     def explain(
-        self,
-        query: Query,
-        candidates: Sequence[str | None],
-        *,
-        against: str | None = None,
-        without: Iterable[int] = (),
-        groundings: int = 3,
-        max_reasons: int | None = 20,
+        self, query: Query, candidates: Sequence[str | None], *, against: str | None = None,
+        without: Iterable[int] = (), groundings: int = 3, max_reasons: int | None = 20,
         ablation: bool = True,
-    ) -> list[Explanation]:
+    ) -> list[types.Explanation]:  # fmt: skip
         """Explain each of some candidates (None: the best); the arguments are of `TILP.explain`."""
         (query,) = read_queries([query])
         removed = sorted(set(without))
@@ -83,6 +69,7 @@ class Explainer:
             here = self._without(removed)
             scored = _Scored(here._scorer, here._graph, before.table)
         entities, label = self._graph.entities, self._graph.entities.label
+        relation = self._graph.relations.label(int(scored.table.directed_relation[0]))
         _, known = known_answers(here._graph, scored.table).at_query_time()
         explanations = []
         for name in candidates:
@@ -91,24 +78,20 @@ class Explainer:
             if rival == candidate:
                 raise TilpError(f"{label(candidate)!r} is explained itself; compare it with others")
             reasons = here._reasons(scored, candidate, rival, groundings, max_reasons)
-            own = scored.standing(candidate)
             other = None if rival is None else scored.standing(rival)
             explanations.append(
-                Explanation(
+                types.Explanation(
                     query=query,
-                    claim=here._sentences(scored, candidate).claim(scored.relation),
+                    claim=here._sentences(scored, candidate).claim(relation),
                     candidate=label(candidate),
-                    rank=own.rank,
-                    score=own.score,
-                    share=own.share,
+                    **asdict(scored.standing(candidate)),
                     known=bool(np.isin(candidate, known)),
                     reasons=reasons,
-                    winner=own.winner,
                     rival="" if rival is None else label(rival),
                     rival_rank=0 if other is None else other.rank,
                     rival_score=0.0 if other is None else other.score,
                     ablation=here._ablate(scored, candidate, reasons) if ablation else None,
-                    removed=tuple(WalkedFact(row, self._graph.fact(row)) for row in removed),
+                    removed=tuple(types.WalkedFact(row, self._graph.fact(row)) for row in removed),
                     before=before.standing(candidate) if removed else None,
                     max_reasons=max_reasons,
                 )
@@ -117,7 +100,7 @@ class Explainer:
 
     def _reasons(
         self, scored: _Scored, candidate: int, rival: int | None, n: int, max_reasons: int | None
-    ) -> tuple[Reason, ...]:  # fmt: skip
+    ) -> tuple[types.Reason, ...]:  # fmt: skip
         both = [candidate] if rival is None else [candidate, rival]
         attributed = self._scorer.attribute_scores(scored.table, both, scored.applied)
         own, *others = (_by_evidence(contributions) for contributions in attributed)
@@ -136,7 +119,7 @@ class Explainer:
             members, groundings = self._facts(parts, words[of_rival], shown)
             text = words[of_rival].of_reason(evidence, members, groundings, of_rival=of_rival)
             about = evidence.kind, evidence.relations, *amounts[evidence], text
-            reasons.append(Reason(*about, members, groundings, of_rival))
+            reasons.append(types.Reason(*about, members, groundings, of_rival))
         return tuple(reasons)
 
     def _sentences(self, scored: _Scored, candidate: int) -> Sentences:
@@ -147,7 +130,7 @@ class Explainer:
 
     def _facts(
         self, parts: list[Contribution], words: Sentences, n: int
-    ) -> tuple[tuple[Member, ...], tuple[Grounding, ...]]:
+    ) -> tuple[tuple[types.Member, ...], tuple[types.Grounding, ...]]:
         """Return contributions of the same evidence, the largest first, and n groundings."""
         sign = 1.0 if _amount(parts) >= 0 else -1.0
         parts = sorted(parts, key=lambda part: -sign * part.score)
@@ -164,15 +147,16 @@ class Explainer:
             text = words.of_member(part.text, rule)
             picture = part.draw() if part.draw is not None else ""
             note = words.of_member(part.note, None)
-            members.append(Member(part.kind, part.score, text, part.walks, rule, note, picture))
+            about = part.kind, part.score, text, part.walks, rule, note, picture
+            members.append(types.Member(*about))
         return tuple(members), tuple(map(self._grounding, list(paths)[:n]))
 
-    def _grounding(self, path: FactPath) -> Grounding:
+    def _grounding(self, path: FactPath) -> types.Grounding:
         steps = []
         for row, inverse in path:
             fact_id = row if self._ids is None else int(self._ids[row])
-            steps.append(WalkedFact(fact_id, self._graph.fact(row), inverse))
-        return Grounding(tuple(steps))
+            steps.append(types.WalkedFact(fact_id, self._graph.fact(row), inverse))
+        return types.Grounding(tuple(steps))
 
     def _has_no_circle(self, path: FactPath) -> bool:
         ends = (self._graph.subject, self._graph.object)
@@ -181,8 +165,8 @@ class Explainer:
         return len(set(visited)) == len(visited) > 0
 
     def _ablate(
-        self, scored: _Scored, candidate: int, reasons: Iterable[Reason]
-    ) -> AblationEffect | None:
+        self, scored: _Scored, candidate: int, reasons: Iterable[types.Reason]
+    ) -> types.AblationEffect | None:
         """Score again without the facts shown for the first reason in favour of a candidate."""
         with_facts = (one for one in reasons if one.groundings and not one.of_rival)
         first = next((one for one in with_facts if one.score > 0), None)
@@ -197,7 +181,7 @@ class Explainer:
         left = sum(float(part[0]) for part in parts.values())
         score = float(scored.scores[candidate])
         share = first.score / score if score > 0 else 0.0
-        return AblationEffect(steps, share, left, score - left)
+        return types.AblationEffect(steps, share, left, score - left)
 
 
 @dataclass(frozen=True)
@@ -224,11 +208,6 @@ class _Scored:
     def scores(self) -> Floats:
         return self._scores_and_shares[0]
 
-    @property
-    def relation(self) -> str:
-        """Directed relation of the query."""
-        return self.graph.relations.label(int(self.table.directed_relation[0]))
-
     @cached_property
     def order(self) -> list[int]:
         """The best candidate, and the second if there is one."""
@@ -244,11 +223,11 @@ class _Scored:
         score = self.scores[candidate]
         return 1 + int((self.scores > score).sum() + (self.scores[:candidate] == score).sum())
 
-    def standing(self, candidate: int) -> Standing:
+    def standing(self, candidate: int) -> types.Standing:
         scores, shares = self._scores_and_shares
         winner = self.graph.entities.label(self.order[0])
         score, share = float(scores[candidate]), float(shares[candidate])
-        return Standing(self.rank(candidate), score, share, winner)
+        return types.Standing(self.rank(candidate), score, share, winner)
 
 
 def _ordered(amounts: dict[Evidence, Amounts], *, ahead: bool) -> list[Evidence]:
@@ -263,7 +242,8 @@ def _ordered(amounts: dict[Evidence, Amounts], *, ahead: bool) -> list[Evidence]
     last = {
         evidence
         for evidence, both in amounts.items()
-        if max(map(abs, both)) < _NEGLIGIBLE * largest or Reason(evidence.kind, (), *both, "").same
+        if max(map(abs, both)) < _NEGLIGIBLE * largest
+        or types.Reason(evidence.kind, (), *both, "").same
     }
     if not ahead:
         return sorted(amounts, key=lambda evidence: (evidence in last, margin[evidence]))

@@ -5,15 +5,7 @@ from dataclasses import asdict, replace
 from itertools import count
 from typing import Any
 
-from tilp.explanation.types import (
-    SHOWN,
-    Explanation,
-    Grounding,
-    Member,
-    Reason,
-    Standing,
-    WalkedFact,
-)
+from tilp.explanation.types import SHOWN, Explanation, Grounding, Member, Reason, WalkedFact
 from tilp.scoring import Query
 from tilp.time import format_time
 from tilp.types import Unit
@@ -165,9 +157,11 @@ def summary_lines(explanation: Explanation) -> Iterator[str]:
     if explanation.rival:
         at = f"rank {explanation.rival_rank:,}, score {explanation.rival_score:.2f}"
         yield f"Compared with {explanation.rival}: {at}."
-    if explanation.before is not None:
+    before = explanation.before
+    if before is not None:
         facts = ", ".join(map(fact_text, explanation.removed))
-        yield f"Without {facts}. With it, {_standing(explanation.before, explanation)}."
+        first = f", first was {before.winner}" if before.winner != explanation.winner else ""
+        yield f"Without {facts}. With it, rank {before.rank:,}, score {before.score:.2f}{first}."
 
 
 def amounts(explanation: Explanation, reason: Reason) -> str:
@@ -227,11 +221,6 @@ def ablation_text(explanation: Explanation) -> str:
     return f"Without {listed} the score {change} by {drop:.2f} to {left:.2f}{others}."
 
 
-def _standing(standing: Standing, explanation: Explanation) -> str:
-    first = f", first was {standing.winner}" if standing.winner != explanation.winner else ""
-    return f"rank {standing.rank:,}, score {standing.score:.2f}{first}"
-
-
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
@@ -268,13 +257,9 @@ def _html_reason(
     explanation: Explanation, reason: Reason, scale: tuple[float, float], *, opened: bool
 ) -> Markup:
     """Return a reason that opens to its facts, and those to its members."""
-    row = element(
-        "span",
-        bar(reason.score, *scale),
-        element("span", amounts(explanation, reason), class_="tilp-number"),
-        element("span", reason.text),
-        class_="tilp-row",
-    )
+    amount = element("span", amounts(explanation, reason), class_="tilp-number")
+    cells = bar(reason.score, *scale), amount, element("span", reason.text)
+    row = element("span", *cells, class_="tilp-row")
     name = explanation.rival if reason.of_rival else explanation.candidate
     inner = []
     for grounding in reason.groundings:

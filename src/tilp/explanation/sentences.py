@@ -60,7 +60,8 @@ class Sentences:
         rule = members[0].rule
         if not groundings:
             if rule is None and evidence.kind is ReasonKind.CHAIN:
-                return f"{self.given} leads to {self.candidate} by {_arrows(evidence)}."
+                chain = ", ".join(map(str, evidence.relations))
+                return f"{self.given} leads to {self.candidate} by {chain}."
             return f"{members[0].text.rstrip('.')}."
         steps = groundings[0].steps
         sentence = f"{self.path(steps, _dated_steps(rule, len(steps)))}."
@@ -139,7 +140,3 @@ def _cases(rule: MinedRule) -> str:
     return (
         f"{cases} this led to the answer and, on average, to {others:,} other{'s'[: others - 1]}."
     )
-
-
-def _arrows(evidence: Evidence) -> str:
-    return ", ".join(str(atom) for atom in evidence.relations)

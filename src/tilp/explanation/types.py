@@ -91,13 +91,11 @@ class Reason:
         kind: `chain`: facts that lead from the query's entity to the candidate; `candidate`: facts
             of the candidate alone; `prior`: how common the candidate is; `connection`: random
             walks that no chain stands for; `rest`: what cannot be attributed.
-        relations: The chain, read from the query's entity; of `candidate`, one relation, read from
-            the candidate.
+        relations: The chain, from the query's entity; of `candidate`, one relation, read from it.
         score: Summand of the candidate's score.
         rival: Summand of the rival's score from the same evidence.
         text: The reason as a sentence with names and dates.
-        members: The contributions that add up to `score`, the largest first; those of the rival if
-            the candidate has none.
+        members: The contributions that make up `score`, largest first; if none, the rival's.
         groundings: Facts behind it, perhaps not all; facts of the rival likewise.
         of_rival: True if members and facts are those of the rival.
     """
@@ -178,8 +176,7 @@ class Explanation:
         reasons: Those that decide first. If the candidate is ahead of its rival: what adds clearly
             more to it, then what adds to both, then what speaks against it. If it is behind: what
             it lacks most. What is the same for both comes last.
-        ablation: Effect of removing the facts of the first reason with a positive score and facts;
-            None if there is none.
+        ablation: Effect of removing the facts of the first positive reason with facts, or None.
         removed: Facts that were left out of the evidence, if the explanation is one without facts.
         before: Rank, score and winner with these facts.
         max_reasons: Reasons up to this one have groundings; None for all.
@@ -213,8 +210,7 @@ class Explanation:
 
         Args:
             max_reasons: Show this many reasons (int, default 3; None for all), and sum up others.
-            formal: Add the members of each reason: rules in formal notation, with their counts
-                (default False).
+            formal: Add the members of each reason, rules in formal notation (default False).
         """
         from tilp.explanation.render import explanation_text
 
@@ -233,5 +229,4 @@ class Explanation:
 
         return fragment(*explanation_html(self))
 
-    def _repr_html_(self) -> str:
-        return self.html()
+    _repr_html_ = html

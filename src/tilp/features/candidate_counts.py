@@ -1,5 +1,7 @@
 """Counts of a candidate: its facts, how often it is an answer, and if it is a known answer."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tilp._utils.arrays import Floats, Ids, Indices
@@ -57,8 +59,7 @@ class CandidateCounts:
     ) -> None:
         """Add the weighted features to the scores of all entities, a row for each query, in place.
 
-        They are computed once for a relation; then those of known answers and of the ends of the
-        query's own fact are corrected.
+        Those of a relation are the same, but for known answers and ends of the query's own fact.
         """
         n = len(self._degree)
         of_known = np.repeat(np.arange(len(queries)), np.diff(known.offsets))
@@ -73,7 +74,9 @@ class CandidateCounts:
         before = score[query, entity]
         for relation in np.unique(queries.directed_relation):
             rows = np.flatnonzero(queries.directed_relation == relation)
-            score[rows] += self._of_all(queries[rows[:1]].without_facts(), weight[relation])
+            score[rows] += self._of_all(
+                replace(queries[rows[:1]], fact=np.array([-1], np.int32)), weight[relation]
+            )
         score[query, entity] = before + (exact * of_relation).sum(axis=1)
 
     def _of_all(self, query: QueryTable, weight: Floats) -> Floats:
@@ -82,5 +85,4 @@ class CandidateCounts:
         none = np.empty(0, np.int8)
         known = KnownAnswers(np.zeros(2, np.int64), none.astype(np.int32), none, none)
         listed = np.array([0, n]), np.arange(n, dtype=np.int32)
-        total: Floats = (self.features(query, known, *listed) * weight).sum(axis=1)
-        return total
+        return np.asarray((self.features(query, known, *listed) * weight).sum(axis=1))

@@ -7,18 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tilp._kernels.candidate_history import (
-    FAR,
-    N_ALLEN,
-    DistanceBins,
-    FactEdges,
-    FactGroups,
-    NearestFacts,
-    add_history_scores,
-    add_history_scores_of_all,
-    list_history_features,
-    nearest_facts,
-)
+from tilp._kernels import candidate_history as kernels
+from tilp._kernels.candidate_history import FAR, N_ALLEN, FactEdges, FactGroups, NearestFacts
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
@@ -104,7 +94,7 @@ class CandidateHistory:
         self._cache_size = cache_size
         self.bounds = bounds
         small = np.arange(min(int(bounds[-1]) + 1, _TABLE_SIZE))
-        self._bins = DistanceBins(bounds, np.searchsorted(bounds, small, side="right"))
+        self._bins = kernels.DistanceBins(bounds, np.searchsorted(bounds, small, side="right"))
 
     @property
     def n_groups(self) -> int:
@@ -118,7 +108,7 @@ class CandidateHistory:
 
     def list_features(self, listed: ListedCandidates) -> tuple[Indices, Ids]:
         """Return offsets for each candidate, and its features as group · n_features + feature."""
-        return list_history_features(self._edges, listed, self._bins, self._n_directed)
+        return kernels.list_history_features(self._edges, listed, self._bins, self._n_directed)
 
     def nearest_facts(self, listed: ListedCandidates) -> list[HistoryFact]:
         """Return the facts of a single candidate of a single query that have features."""
@@ -136,14 +126,11 @@ class CandidateHistory:
         gap = np.maximum(np.maximum(listed.start[0] - end, start - listed.end[0]), 0)
         order = np.lexsort((edge, np.abs(start - listed.start[0]), gap, group))
         groups, first = np.unique(group[order], return_index=True)
-        return [
-            HistoryFact(kind, relation, nearest, tuple(features[kind * n_directed + relation]))
-            for (kind, relation), nearest in zip(
-                (divmod(group, n_directed) for group in groups.tolist()),
-                edge[order[first]].tolist(),
-                strict=True,
-            )
-        ]
+        facts = []
+        for key, nearest in zip(groups.tolist(), edge[order[first]].tolist(), strict=True):
+            kind, relation = divmod(key, n_directed)
+            facts.append(HistoryFact(kind, relation, nearest, tuple(features[key])))
+        return facts
 
     def add_scores(
         self, listed: ListedCandidates, rows: Ids, weight: Floats, kinds: Mask, score: Floats
@@ -153,7 +140,7 @@ class CandidateHistory:
         `rows` holds the row of weights for each directed relation and group, -1 for none; `kinds`
         is a mask of the `HISTORY_KINDS` to add.
         """
-        add_history_scores(
+        kernels.add_history_scores(
             self._edges, listed, self._bins, self._n_directed, rows, weight, kinds, score
         )
 
@@ -165,7 +152,7 @@ class CandidateHistory:
         new = (np.diff(listed.start[order]) != 0) | (np.diff(listed.end[order]) != 0)
         for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
             facts = self._nearest_to(int(listed.start[queries[0]]), int(listed.end[queries[0]]))
-            add_history_scores_of_all(
+            kernels.add_history_scores_of_all(
                 self._edges, self._groups, facts, listed, queries, self._bins, self._n_directed,
                 rows, weight, score,
             )  # fmt: skip
@@ -201,7 +188,7 @@ class CandidateHistory:
 
         @lru_cache(1 + self._cache_size // n_values)
         def find(start: int, end: int) -> NearestFacts:
-            return nearest_facts(self._edges, self._groups, start, end, self._bins)
+            return kernels.nearest_facts(self._edges, self._groups, start, end, self._bins)
 
         return find
 

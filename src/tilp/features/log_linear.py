@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,6 @@ from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.errors import TilpError
 from tilp.features.candidate_counts import COUNT_FEATURES
 from tilp.features.candidate_history import HISTORY_KINDS
-from tilp.graph import TemporalGraph
-
-if TYPE_CHECKING:
-    from tilp.features.log_linear_scorer import LogLinearScorer
-    from tilp.scoring import RuleScorer
 
 RANDOM_WALKS = "random walks"
 DENSE_FEATURES = ("rules", RANDOM_WALKS)  # every candidate has a value of each
@@ -40,8 +35,6 @@ _SCALE_POWER = -0.25  # of the curvature: so scaled, weights take half the steps
 class LogLinearWeights:
     """Weights of a log-linear score; the factors of its terms are already in them."""
 
-    has_distributions: ClassVar[bool] = False  # nothing to fit again when facts change
-
     dense: Floats  # weights of `DENSE_FEATURES`, for each directed relation
     rule: Floats  # weight of each rule, for the root of its arriving rate at the candidate
     history_row: Ids  # row in `history` for each directed relation and group of facts; -1 for none
@@ -56,11 +49,8 @@ class LogLinearWeights:
         return dict(zip(_SAVED_NAMES, map(np.asarray, vars(self).values()), strict=True))
 
     @classmethod
-    def from_arrays(
-        cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph | None = None
-    ) -> LogLinearWeights:
-        """Read what `to_arrays` returned; the graph does not matter."""
-        del graph
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LogLinearWeights:
+        """Read what `to_arrays` returned."""
         if "mixing" in arrays:  # a model of 0.1
             n_directed = len(arrays["columns"])
             terms = np.repeat(arrays["mixing"][:, None], len(TERMS), axis=1)
@@ -108,16 +98,6 @@ class LogLinearWeights:
             terms=self.terms * terms,
             counts=counts,
         )
-
-    def scorer(self, rules: RuleScorer, walk_length: int) -> LogLinearScorer:
-        """Return the scorer of rules and features together."""
-        from tilp.features.log_linear_scorer import LogLinearScorer
-
-        return LogLinearScorer(rules, self, walk_length)
-
-    def refresh(self, *_: object) -> LogLinearWeights:
-        """Return the weights as they are: there are no statistics to fit again."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -210,13 +190,9 @@ class _Problem:
         of_rules = np.repeat(variance, np.diff(table.rule_offsets)) * table.root_rate**2
         of_history = np.repeat(variance, np.diff(table.history_offsets))
         n_history = len(self.initial) - len(DENSE_FEATURES) - self._n_rules
-        return np.concatenate(
-            [
-                variance @ table.columns**2,
-                np.bincount(table.rule, of_rules, self._n_rules),
-                np.bincount(table.history_feature, of_history, n_history),
-            ]
-        )
+        rules = np.bincount(table.rule, of_rules, self._n_rules)
+        history = np.bincount(table.history_feature, of_history, n_history)
+        return np.concatenate([variance @ table.columns**2, rules, history])
 
     def split(self, weights: Floats) -> list[Floats]:
         """Split weights into those of dense features, of rules and of history features."""

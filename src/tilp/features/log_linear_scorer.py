@@ -14,34 +14,15 @@ from tilp._kernels.candidate_history import FactEdges
 from tilp._kernels.score import MIN_RATE, add_rule_evidence
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
-from tilp.features.candidate_counts import (
-    COUNT_PARTS,
-    DEGREE,
-    KNOWN,
-    POPULARITY,
-    CandidateCounts,
-)
-from tilp.features.candidate_history import (
-    HISTORY_KINDS,
-    CandidateHistory,
-    fact_edges,
-    fact_edges_without,
-    listed_candidates,
-)
+from tilp.features import candidate_history as of_candidates
+from tilp.features.candidate_counts import COUNT_PARTS, DEGREE, KNOWN, POPULARITY, CandidateCounts
+from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, listed_candidates
 from tilp.features.log_linear import RANDOM_WALKS, TERMS, LogLinearWeights
 from tilp.features.random_walks import RandomWalks, WalkChains
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.scorer import (
-    NOT_SCORED,
-    AppliedRules,
-    Contribution,
-    Evidence,
-    FactPath,
-    ReasonKind,
-    RuleContributions,
-    only_path,
-)
+from tilp.scoring import scorer as scoring
+from tilp.scoring.scorer import AppliedRules, Contribution, Evidence, ReasonKind
 from tilp.time import unit_words
 
 _MAX_ENTITIES = 2**16  # more are not scored all, but those that rules or the prior list
@@ -67,7 +48,7 @@ class LogLinearScorer:
         self.weights = weights
         self._walk_length = walk_length
         self._n_entities = len(rule_scorer.walker.graph.entities)
-        self._use_edges(fact_edges(rule_scorer.walker.graph))
+        self._use_edges(of_candidates.fact_edges(rule_scorer.walker.graph))
 
     def _use_edges(self, edges: FactEdges) -> None:
         walker, weights = self.rule_scorer.walker, self.weights
@@ -96,7 +77,8 @@ class LogLinearScorer:
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(removed)
         ids = self.rule_scorer.walker.graph.rows_after_removal(removed)
-        other._use_edges(fact_edges_without(self._edges, ids, other.rule_scorer.walker.graph))
+        graph = other.rule_scorer.walker.graph
+        other._use_edges(of_candidates.fact_edges_without(self._edges, ids, graph))
         return other
 
     @property
@@ -109,10 +91,6 @@ class LogLinearScorer:
         if self.lists_all:
             return self._n_entities + self.rule_scorer.walk_memory(queries)
         return self.rule_scorer.memory_per_query(queries)
-
-    def __call__(self, queries: QueryTable) -> Scores:
-        """Score the candidates of queries."""
-        return self.score(queries)
 
     def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
         """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
@@ -140,6 +118,8 @@ class LogLinearScorer:
             score += self._weighted_counts(queries, applied, offsets, candidate).sum(axis=1)
         self._add_random_walks(listed, score)
         return Scores(offsets, candidate, score, 0.0, by_rules.reached, temperature=1.0)
+
+    __call__ = score
 
     def contributions(
         self, queries: QueryTable, offsets: Indices, candidate: Ids,
@@ -202,16 +182,13 @@ class LogLinearScorer:
         attributed = {}
         for index, entity in enumerate(scored):
             parts = {name: part[index : index + 1] for name, part in together.items()}
-            attributed[entity] = [
-                *self.rule_scorer.attribute_rules(
-                    query, entity, applied, parts, self._rule_evidence
-                ),
-                *self._attribute_history(query, entity),
-                *walks[index],
-                *self._attribute_counts(query, entity, parts),
-            ]
+            about = query, entity, applied, parts
+            rules = self.rule_scorer.attribute_rules(*about, self._rule_evidence)
+            history = self._attribute_history(query, entity)
+            counts = self._attribute_counts(query, entity, parts)
+            attributed[entity] = [*rules, *history, *walks[index], *counts]
         text = "neither rules nor the prior lead to {candidate}, and nothing else was looked at"
-        other = Contribution(Evidence(ReasonKind.REST), NOT_SCORED, 0.0, text)
+        other = Contribution(Evidence(ReasonKind.REST), scoring.NOT_SCORED, 0.0, text)
         return [attributed.get(entity, [other]) for entity in candidates]
 
     def _attribute_counts(
@@ -235,7 +212,9 @@ class LogLinearScorer:
         atoms, unit = walker.encoding.atoms, unit_words(walker.graph.unit, plural=False)
         rows = self.weights.history_row[query.directed_relation[0]]
         rows = rows.reshape(len(HISTORY_KINDS), -1)
-        for fact in self.history.nearest_facts(self._list_one(query, candidate)):
+        ends, entity = np.array([0, 1]), np.array([candidate], np.int32)
+        listed = listed_candidates(self.rule_scorer.fill_dates(query), ends, entity)
+        for fact in self.history.nearest_facts(listed):
             row, features = rows[fact.kind, fact.relation], np.array(fact.features)
             weights = self.weights.history[row, features] if row >= 0 else np.empty(0)
             if not weights.any():
@@ -249,7 +228,7 @@ class LogLinearScorer:
             if fact.kind:  # a fact with the subject is a chain of its own, read from the subject
                 evidence = Evidence(ReasonKind.CHAIN, (atom.converse,))
                 step = step[0], not atom.inverse
-            find, score = only_path((step,)), float(weights.sum())
+            find, score = scoring.only_path((step,)), float(weights.sum())
             yield Contribution(evidence, kind, score, text, 1, find_facts=find)
 
     def _attribute_walks(
@@ -280,42 +259,36 @@ class LogLinearScorer:
             ]
             left, find = score - sum(part[1] for part in parts), partial(self._shortest_path, found)
             parts.append((Evidence(ReasonKind.CONNECTION), left, find))
-            contributions.append(
-                [
-                    Contribution(evidence, RANDOM_WALKS, part, _WALKS_TEXT, 1, find_facts=find)
-                    for evidence, part, find in parts
-                ]
-            )
+            of_candidate = [
+                Contribution(evidence, RANDOM_WALKS, part, _WALKS_TEXT, 1, find_facts=find)
+                for evidence, part, find in parts
+            ]
+            contributions.append(of_candidate)
         return contributions
 
-    def _paths(self, walks: WalkChains, chain: tuple[int, ...], n: int) -> list[FactPath]:
+    def _paths(self, walks: WalkChains, chain: tuple[int, ...], n: int) -> list[scoring.FactPath]:
         return [self._path(walk) for walk in walks.walks(chain, n)]
 
-    def _shortest_path(self, walks: WalkChains, _: int) -> list[FactPath]:
+    def _shortest_path(self, walks: WalkChains, _: int) -> list[scoring.FactPath]:
         return [self._path(walks.shortest_walk())]
 
-    def _path(self, walk: Indices) -> FactPath:
+    def _path(self, walk: Indices) -> scoring.FactPath:
         edges, n = self.random_walks.edges, len(self.rule_scorer.walker.graph.relations)
         inverse = edges.relation[walk] >= n
         return tuple(zip(edges.fact[walk].tolist(), inverse.tolist(), strict=True))
 
-    def _rule_evidence(self, reaching: RuleContributions) -> Floats:
+    def _rule_evidence(self, reaching: scoring.RuleContributions) -> Floats:
         """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
         rate = reaching.arriving / reaching.walks
         evidence = self.weights.rule[reaching.rule] * np.sqrt(rate)
         return np.where(reaching.arriving >= MIN_RATE * reaching.walks, evidence, 0.0)
-
-    def _list_one(self, query: QueryTable, candidate: int) -> ListedCandidates:
-        entity = np.array([candidate], np.int32)
-        return listed_candidates(self.rule_scorer.fill_dates(query), np.array([0, 1]), entity)
 
     def _rule_contribution(
         self, queries: QueryTable, by_rules: Scores, query: Indices, phi: Floats
     ) -> Floats:
         """Return the contribution of φ_TLR above its least value, that of unreached entities."""
         weight = self.weights.dense[queries.directed_relation[query], 0]
-        contribution: Floats = weight * np.log(phi / by_rules.defaults[query])
-        return contribution
+        return np.asarray(weight * np.log(phi / by_rules.defaults[query]))
 
     def _add_rule_evidence(
         self, applied: AppliedRules, listed: ListedCandidates, score: Floats
@@ -334,8 +307,7 @@ class LogLinearScorer:
         """Return the count features of candidates, times their weights."""
         relation = np.repeat(queries.directed_relation, np.diff(offsets))
         features = self.counts.features(queries, applied.known, offsets, candidate)
-        weighted: Floats = features * self.weights.counts[relation]
-        return weighted
+        return np.asarray(features * self.weights.counts[relation])
 
     def _add_random_walks(self, listed: ListedCandidates, score: Floats) -> None:
         weight = self.weights.dense[listed.directed_relation, 1]

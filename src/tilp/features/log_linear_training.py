@@ -63,15 +63,11 @@ def fit_log_linear(
     """
     graph = scorer.walker.graph
     edges, n_directed = candidate_history.fact_edges(graph), 2 * len(graph.relations)
-    learner = RelationLearner(
-        tuple(scorer.with_weights(weights) for weights in out_of_fold),
-        candidate_history.CandidateHistory(
-            edges, n_directed, candidate_history.distance_bounds(graph)
-        ),
-        RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length),
-        settings,
-        workers.block_bytes,
-    )
+    bounds = candidate_history.distance_bounds(graph)
+    history = candidate_history.CandidateHistory(edges, n_directed, bounds)
+    walks = RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length)
+    rules = tuple(scorer.with_weights(weights) for weights in out_of_fold)
+    learner = RelationLearner(rules, history, walks, settings, workers.block_bytes)
     sampled = [
         _sample_queries(queries[queries.directed_relation == relation], settings)
         for relation in range(n_directed)
@@ -80,13 +76,9 @@ def fit_log_linear(
     order = sorted(range(n_directed), key=lambda relation: -len(sampled[relation]))
     files = [folder / f"head-{relation}.npz" for relation in range(n_directed)]
     unfinished = [relation for relation in order if not files[relation].exists()]
-    learned = workers.map(
-        learner.fit,
-        (sampled[relation] for relation in unfinished),
-        [_BYTES_PER_QUERY * len(sampled[relation]) for relation in unfinished],
-    )
+    to_learn = [sampled[relation] for relation in unfinished]
+    learned = workers.map(learner.fit, to_learn, [_BYTES_PER_QUERY * len(q) for q in to_learn])
     weights: dict[int, tuple[log_linear.RelationWeights, ...]] = {}
-
     sizes = np.array([len(sampled[relation]) for relation in order]) + 1.0
     done = np.cumsum(sizes) / sizes.sum()
     # Sums of linear algebra depend on its threads, and these would wait for each other.

@@ -79,11 +79,6 @@ class RandomWalks:
         """Return how likely each candidate is reached, on a logarithmic scale from 0 (never)."""
         return kernels.list_random_walk_scores(*self._arguments(listed))
 
-    def probabilities(self, listed: ListedCandidates) -> Floats:
-        """Return the probability of each candidate, summed over all lengths of walks."""
-        probability: Floats = MIN_PROBABILITY * np.expm1(self.log_scores(listed))
-        return probability
-
     def add_scores(self, listed: ListedCandidates, weight: Floats, score: Floats) -> None:
         """Add the log scores to the scores of candidates, times the weight of each query."""
         kernels.add_random_walk_scores(*self._arguments(listed), weight, score)

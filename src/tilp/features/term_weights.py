@@ -101,11 +101,8 @@ def stack_terms(
     if valid is not None:
         add_table(scorer, valid)
     with threadpool_limits(limits=1, user_api="blas"):  # sums depend on the number of threads
-        terms, counts = fit_terms(
-            TermTable.join(tables[: len(folds)]),
-            tables[-1] if valid is not None else _EMPTY,
-            2 * len(graph.relations),
-        )
+        of_valid = tables.pop() if valid is not None else _EMPTY
+        terms, counts = fit_terms(TermTable.join(tables), of_valid, 2 * len(graph.relations))
     return scorer.weights.stacked(terms, counts, rules.rule_relations)
 
 

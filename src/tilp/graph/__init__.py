@@ -4,7 +4,7 @@ Labels become ids here and nowhere else.
 """
 
 from tilp._deprecated import renamed_attributes
-from tilp.graph.build import Defect, FactTable, LabelTable, build_graph
+from tilp.graph.build import Defect, FactTable, build_graph
 from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, StorageLocation, TemporalGraph
 from tilp.graph.index import EdgeIndex, PreparedEdges
 from tilp.graph.merge import MergedGraph, merge_facts
@@ -13,7 +13,7 @@ from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
 
 __all__ = [
     "ESTIMATED", "INVERSE_MARK", "SPLITS", "WALKED_ONLY", "Defect", "EdgeIndex", "Fact",
-    "FactTable", "KnownFact", "LabelTable", "MergedGraph", "PreparedEdges", "QueryTable",
+    "FactTable", "KnownFact", "MergedGraph", "PreparedEdges", "QueryTable",
     "StorageLocation", "TemporalGraph", "Vocabulary", "build_graph", "known_facts", "merge_facts",
 ]  # fmt: skip
 

@@ -55,14 +55,6 @@ class FactTable:
 
 
 @dataclass(frozen=True)
-class LabelTable:
-    """Names from a label file: columns id, key and label, all text, ids unique."""
-
-    source: str
-    frame: pl.DataFrame
-
-
-@dataclass(frozen=True)
 class DateTable:
     """The distinct date texts of a graph, and the first and last time that each may mean."""
 
@@ -85,20 +77,17 @@ class DateTable:
 
 
 def build_graph(
-    tables: Sequence[FactTable],
-    *,
-    entities: LabelTable | None = None,
-    relations: LabelTable | None = None,
-    attributes: Attributes | None = None,
-    unit: Unit | None = None,
-    on_error: OnError = OnError.REPAIR,
+    tables: Sequence[FactTable], *, entities: pl.DataFrame | None = None,
+    relations: pl.DataFrame | None = None, attributes: Attributes | None = None,
+    unit: Unit | None = None, on_error: OnError = OnError.REPAIR,
     source_files: SourceFiles | None = None,
-) -> TemporalGraph:
+) -> TemporalGraph:  # fmt: skip
     """Build a graph from tables of text, whose order the facts of each split keep.
 
-    The order of label tables decides the indices of names; without one, names are sorted.
-    `attributes` are entity ids and their values by name. `source_files` are those of the tables'
-    column source_line; without them, facts get the lines of their tables as sources.
+    Label tables have the columns id, key and label, all text, ids unique. Their order decides the
+    indices of names; without one, names are sorted. `attributes` are entity ids and their values
+    by name. `source_files` are those of the tables' column source_line; without them, facts get
+    the lines of their tables as sources.
     """
     tables = sorted(tables, key=lambda table: SPLITS.index(table.split))
     used = _unique([table.frame[role] for table in tables for role in ("subject", "object")])
@@ -143,29 +132,22 @@ def build_graph(
 
 
 def rebuild_graph(
-    frames: Mapping[str, pl.DataFrame],
-    entities: Vocabulary,
-    relations: Vocabulary,
-    unit: Unit,
-    source_files: SourceFiles,
-    attributes: Mapping[str, Floats] | None = None,
-) -> TemporalGraph:
+    frames: Mapping[str, pl.DataFrame], entities: Vocabulary, relations: Vocabulary, unit: Unit,
+    source_files: SourceFiles, attributes: Mapping[str, Floats] | None = None,
+) -> TemporalGraph:  # fmt: skip
     """Build a graph from the facts of each split, whose names and sources are known."""
+    tables = [FactTable(s, s, part, range(1, len(part) + 1)) for s, part in frames.items()]
+    values = {name: (entities.ids, column) for name, column in (attributes or {}).items()}
     return build_graph(
-        [FactTable(split, split, part, range(1, len(part) + 1)) for split, part in frames.items()],
-        entities=LabelTable("entities", entities.frame()),
-        relations=LabelTable("relations", relations.frame()),
-        attributes={name: (entities.ids, values) for name, values in (attributes or {}).items()},
-        unit=unit,
-        source_files=source_files,
-    )
+        tables, entities=entities.frame(), relations=relations.frame(), attributes=values,
+        unit=unit, source_files=source_files,
+    )  # fmt: skip
 
 
-def make_vocabulary(kind: str, table: LabelTable | None, used: pl.Series) -> Vocabulary:
+def make_vocabulary(kind: str, known: pl.DataFrame | None, used: pl.Series) -> Vocabulary:
     """Return the names of the label file in its order, then sorted those that only facts have."""
-    if table is None:
+    if known is None:
         return Vocabulary.of(kind, _sort_names(used).alias("id"))
-    known = table.frame
     extra = _sort_names(used.filter(~used.is_in(known["id"].implode())))
     both = pl.concat([known, pl.DataFrame({"id": extra, "key": extra, "label": extra})])
     return Vocabulary(kind, both["id"], both["key"], both["label"])

@@ -88,6 +88,7 @@ class TemporalGraph:
         source_line: file and line of each fact, as `source_files` counts lines; -1 if unknown.
             Graphs that differ in it alone are equal.
         source_files: the files that facts were read from.
+        storage: where the packed graph is; None if the graph was made or changed in memory.
 
     >>> import polars as pl, tilp
     >>> row = {"subject": "Ada", "relation": "playsFor", "object": "Rovers", "start": "1990"}
@@ -119,7 +120,7 @@ class TemporalGraph:
     source_line: Ids | Ints = field(default_factory=lambda: np.empty(0, np.int32))
     source_files: SourceFiles = field(default_factory=SourceFiles)
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
-    _storage: StorageLocation | None = field(default=None, init=False)
+    storage: StorageLocation | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if not len(self.estimated):
@@ -140,8 +141,8 @@ class TemporalGraph:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # Processes that open the same files share their memory.
-        if self._storage is not None:
-            return self._storage.open, (self._storage.folder, self._storage.fingerprint)
+        if self.storage is not None:
+            return self.storage.open, (self.storage.folder, self.storage.fingerprint)
         return super().__reduce_ex__(protocol)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -229,14 +230,9 @@ class TemporalGraph:
 
     def fingerprint(self) -> str:
         """Return a digest of everything in the graph; equal graphs have the same."""
-        if self._storage is not None:
-            return self._storage.fingerprint
+        if self.storage is not None:
+            return self.storage.fingerprint
         return graph_fingerprint(self, lambda name: getattr(self, name))
-
-    @property
-    def storage(self) -> StorageLocation | None:
-        """Where the packed graph is; None if the graph was made or changed in memory."""
-        return self._storage
 
     @property
     def targets(self) -> Ints:

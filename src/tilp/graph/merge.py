@@ -56,13 +56,9 @@ class _NameLookup:
         self._ids = {name: index for index, name in enumerate(known.ids)}
         self._keys: dict[str, list[int]] = {}
         self._labels: dict[str, list[int]] = {}
-        self._label_only: set[str] = set()  # labels of things without any other name
-        for index, (name, key, label) in enumerate(known.frame().iter_rows()):
+        for index, (_, key, label) in enumerate(known.frame().iter_rows()):
             self._keys.setdefault(key, []).append(index)
-            if label == name:
-                self._label_only.add(name)
-            else:
-                self._labels.setdefault(label, []).append(index)
+            self._labels.setdefault(label, []).append(index)
 
     def by_name(self, name: str, key: str) -> int:
         """Return the index of what an id and a key stand for; -1 if unknown."""
@@ -101,8 +97,8 @@ class _NameLookup:
         """
         texts = (name, key, label) if self._known.kind == "relation" else (name, key)
         indices = {index for text in texts for index in self._labels.get(text, ())}
-        if label in self._label_only:
-            indices.add(self._ids[label])
+        if label in self._ids and self._known.labels[self._ids[label]] == label:
+            indices.add(self._ids[label])  # it has no other name
         return sorted(indices)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilp._utils.arrays import ColumnTable, Ids, Ints, Mask, read_only
+from tilp._utils.arrays import ColumnTable, Ids, Ints, Mask
 from tilp.graph.graph import TemporalGraph
 from tilp.time import UNKNOWN, known_ends
 
@@ -65,17 +65,9 @@ class QueryTable(ColumnTable):
         """Return the same queries with other, known dates."""
         return replace(self, start=start, end=end, unknown=np.zeros_like(self.unknown))
 
-    def read_only(self) -> QueryTable:
-        """Return the same queries with read-only columns."""
-        return QueryTable(*map(read_only, self.columns))
-
     def without_answers(self) -> QueryTable:
         """Return the same queries without their answers."""
         return replace(self, answer=np.full_like(self.answer, -1))
-
-    def without_facts(self) -> QueryTable:
-        """Return the same queries, as if their facts were not in the graph."""
-        return replace(self, fact=np.full_like(self.fact, -1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import polars as pl
 from tilp._utils.arrays import Floats
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
-from tilp.graph import SPLITS, LabelTable, TemporalGraph
+from tilp.graph import SPLITS, TemporalGraph
 from tilp.io.text import IsHeader, TextTable, join_tables, text_batches
 from tilp.types import TableFormat, Unit, choose
 
@@ -92,7 +92,7 @@ def parquet_errors(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: cannot be read as Parquet: {failure}") from failure
 
 
-def read_labels(path: Path, *, either_way: bool = False) -> LabelTable:
+def read_labels(path: Path, *, either_way: bool = False) -> pl.DataFrame:
     """Read the names of entities or relations; with `either_way`, ids may be the second column."""
     table = join_tables(list(_table_batches(path)))
     if either_way and table.frame.width == 2:
@@ -101,7 +101,7 @@ def read_labels(path: Path, *, either_way: bool = False) -> LabelTable:
             table = replace(table, frame=table.frame.select(reversed(table.frame.columns)))
     frame = _label_columns(table)
     _refuse_duplicates(path, table, frame["id"])
-    return LabelTable(str(path), frame)
+    return frame
 
 
 def label_batches(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, TextTable]]:

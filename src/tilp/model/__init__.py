@@ -1,4 +1,4 @@
-"""The estimator: fit, predict, explain, evaluate, update, save, load."""
+"""The estimators: fit, predict, explain, evaluate, update, save, load."""
 
 from pathlib import Path
 

@@ -42,18 +42,14 @@ class TILPConfig:
         walk_limit: Sample the walks from an entity when those of one length take more steps than
             this (int, default None: by `effort`). Lower it if a few entities with very many
             facts make a fit slow.
-        walk_length: Steps of random walk scores at most, which `features="full"` has (int from 1
-            to 5, default 5).
+        walk_length: Most steps of the random walks of `features="full"` (int, 1 to 5, default 5).
         without: Parts of the temporal features to leave out (names of `tilp.types.Part`, default
             none), to measure what each of them adds.
-        select: Keep few, distinct rules (bool, default True). If not, all mined rules are kept,
-            as in the paper.
-        distinct: Let walks visit no entity twice (bool, default True). If not, they only use no
-            fact twice, as in the paper.
+        select: Keep few, distinct rules (bool, default True), not all as in the paper.
+        distinct: Let walks visit no entity twice (bool, default True), not only no fact.
         held_out: Use at most this many facts of the valid split to decide when to stop (int,
             default 5,000). Without a valid split, a tenth of train decides.
-        training: Gradient steps, learning rates and the like. Its `weights` and `seed` are those
-            of `TILP`.
+        training: Gradient steps, learning rates and so on; `weights` and `seed` are of `TILP`.
 
     Example:
         >>> TILPConfig(sample=200, without="soft-walks")
@@ -76,8 +72,7 @@ class TILPConfig:
         object.__setattr__(self, "without", chosen)
         check_length("walk_length", self.walk_length)
 
-    def __repr__(self) -> str:
-        return changed_fields(self)
+    __repr__ = changed_fields
 
 
 def check_length(name: str, length: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -56,7 +56,7 @@ class Distributions:
         """Return those of a model, or those it would have with the paper's features."""
         dated = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
         if isinstance(fitted.features, paper.FittedPaper):
-            features = fitted.features.features.with_graph(dated)
+            features = replace(fitted.features.features, graph=dated)
         else:
             walked, length = paper.walked_relations(dated, fitted.rules), settings.mining.max_length
             features = paper.PaperFeatures.fit(
@@ -113,7 +113,9 @@ class Distributions:
         return selected
 
     def _pairs_and_recurrence(self) -> pl.DataFrame:
-        table = self.features.table().rename({"relation": "query"})
+        table = self.features.distributions.table(self.graph.relations).rename(
+            {"relation": "query"}
+        )
         labels = _directed_labels(self.graph)
         half = len(labels) // 2
         inverse = dict(zip(labels, labels[half:] + labels[:half], strict=True))

@@ -94,11 +94,9 @@ class GivenRules:
 
 
 def given_rules(
-    rules: RuleSet | Iterable[Rule] | Path | str,
-    also_mine: bool,
-    graph: TemporalGraph,
+    rules: RuleSet | Iterable[Rule] | Path | str, also_mine: bool, graph: TemporalGraph,
     settings: ModelSettings,
-) -> tuple[GivenRules, ModelSettings]:
+) -> tuple[GivenRules, ModelSettings]:  # fmt: skip
     """Check the rules of a user, or of a file, and add the temporal detail that they have."""
     mining = settings.mining
     grains = list(dict.fromkeys([*mining.grains, *Grain]))
@@ -142,13 +140,10 @@ class TrainingData:
 
     def of_rules(self, mask: Mask) -> TrainingData:
         """Return the data of some of the rules."""
-        return replace(
-            self,
-            rules=RuleSet(mined for mined, kept in zip(self.rules, mask, strict=True) if kept),
-            rows=self.rows[mask],
-            training=self.training.of_rules(mask),
-            held_out=self.held_out.of_rules(mask),
-        )
+        rules = RuleSet(mined for mined, kept in zip(self.rules, mask, strict=True) if kept)
+        training, held_out = (each.of_rules(mask) for each in (self.training, self.held_out))
+        rows = self.rows[mask]
+        return replace(self, rules=rules, rows=rows, training=training, held_out=held_out)
 
 
 def prepare_training_data(
@@ -276,8 +271,7 @@ def _from_arrays(arrays: dict[str, Any]) -> TrainingExamples:
 def select_from(data: TrainingData, context: FitContext) -> TrainingData:
     """Keep the rules that explain answers of training queries, given the others.
 
-    Rules that a simpler rule equals go first. The others learn weights together, and compete for
-    the answers that they reach.
+    Rules that a simpler rule equals go first. The others compete for the answers that they reach.
     """
     settings = context.settings
     with context.stages("select") as advance:
@@ -377,11 +371,9 @@ def learn_features(
 
 
 def with_gains(
-    data: TrainingData,
-    rules: RuleSet,
-    judged: Iterable[tuple[TrainingExamples, RuleWeights]],
+    data: TrainingData, rules: RuleSet, judged: Iterable[tuple[TrainingExamples, RuleWeights]],
     context: FitContext,
-) -> RuleSet:
+) -> RuleSet:  # fmt: skip
     """Return the rules with their held-out gain, and their lift over the relation's base rate.
 
     `rules` are those of the data, `judged` the examples to measure gains on, each with weights
@@ -412,18 +404,12 @@ def _train_logs(
     advance: Callable[[float], None], name: str,
 ) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:  # fmt: skip
     """Learn weights that make answers likely: logarithms, loss, and parameters of a net if any."""
-    settings = context.settings.training
+    settings, state = context.settings, context.path(f"{name}-state.npz")
+    learn, stop = (data.objective(each, settings) for each in (examples, data.held_out))
     trained = train_rule_weights(
-        data.walker.encoding,
-        data.rows,
-        smoothed_confidence(data.rules),
-        data.objective(examples, context.settings),
-        data.objective(data.held_out, context.settings),
-        settings,
-        context.workers,
-        checkpoint=context.path(f"{name}-state.npz"),
-        progress=advance,
-    )
+        data.walker.encoding, data.rows, smoothed_confidence(data.rules), learn, stop,
+        settings.training, context.workers, checkpoint=state, progress=advance,
+    )  # fmt: skip
     if trained.net is None:
         return trained.log_weights, trained.curve, None
     from tilp.learning.attention_net import flatten_parameters  # imports JAX

@@ -11,23 +11,19 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import Ints
 from tilp.errors import TilpError
 from tilp.features.log_linear import LogLinearWeights
+from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.paper.features import FittedPaper
+from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.graph import TemporalGraph
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer, RuleWeights, Scorer
 from tilp.time.imputation import MissingDates
-from tilp.types import Features
 from tilp.walks.mining import mining_walker
 
 FittedFeatures = FittedPaper | LogLinearWeights
 """Temporal features, and the weights that phase two learned for them."""
-
-FEATURES: dict[Features, type[FittedPaper] | type[LogLinearWeights]] = {
-    Features.PAPER: FittedPaper,
-    Features.FULL: LogLinearWeights,
-}
 
 
 @dataclass(frozen=True)
@@ -55,9 +51,12 @@ class FittedModel:
         dates = dates.for_relations(graph.relations)
         walker = mining_walker(dates.fill_graph(graph), settings.mining)
         rules = RuleScorer(walker, [mined.rule for mined in fitted.rules], fitted.weights, dates)
+        if isinstance(fitted.features, FittedPaper):
+            features = replace(fitted.features.features, graph=walker.graph)
+            return PaperFeatureScorer(rules, features, fitted.features.weights)
         if fitted.features is None:
             return rules
-        return fitted.features.scorer(rules, settings.walk_length)
+        return LogLinearScorer(rules, fitted.features, settings.walk_length)
 
     def _for_graph(self, graph: TemporalGraph, fitted_to: TemporalGraph) -> FittedModel:
         """Return what was learned, for the relations of another graph."""
@@ -77,12 +76,10 @@ class FittedModel:
             raise TilpError(f"no rule of the model uses the other graph's relations: {names}")
         relations, rules = old_relations(graph, fitted_to), np.array(usable, np.int64)
         weights = replace(self.weights, rule=self.weights.rule[rules])
-        return replace(
-            self,
-            rules=RuleSet(self.rules[index] for index in usable),
-            weights=reindex_relations(weights, relations),
-            features=None if self.features is None else self.features.remap(relations, rules),
-        )
+        weights = reindex_relations(weights, relations)
+        features = self.features and self.features.remap(relations, rules)
+        left = RuleSet(self.rules[index] for index in usable)
+        return replace(self, rules=left, weights=weights, features=features)
 
 
 def with_weights(rules: RuleSet, weights: RuleWeights) -> RuleSet:
@@ -101,8 +98,6 @@ def old_relations(graph: TemporalGraph, fitted_to: TemporalGraph) -> Ints:
 def reindex_relations(weights: RuleWeights, relations: Ints) -> RuleWeights:
     """Return weights for relations given by their old ids; new relations (-1) get neutral ones."""
     known = relations >= 0
-    return replace(
-        weights,
-        prior=np.where(known, weights.prior[relations], 1.0),
-        factor=np.where(known[:, None], weights.factor[relations], 1.0),
-    )
+    prior = np.where(known, weights.prior[relations], 1.0)
+    factor = np.where(known[:, None], weights.factor[relations], 1.0)
+    return replace(weights, prior=prior, factor=factor)

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from tilp._utils import files
 from tilp.errors import DataError, TilpError, TilpWarning
+from tilp.features.log_linear import LogLinearWeights
+from tilp.features.paper.features import FittedPaper
 from tilp.forecasting import ForecastModel
 from tilp.graph import TemporalGraph
 from tilp.graph.sources import SourceFiles
@@ -28,10 +30,10 @@ from tilp.io.packed.pack import copy_packed
 from tilp.learning import KNOWN_KINDS
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
-from tilp.model.fitted_model import FEATURES, FittedFeatures, FittedModel
+from tilp.model.fitted_model import FittedFeatures, FittedModel
 from tilp.rules import RuleSet
 from tilp.scoring import RuleWeights
-from tilp.types import TableFormat
+from tilp.types import Features, TableFormat
 
 _NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
 _FEATURES, _NET, _SOURCES = "features.npz", "attention.npz", "sources.parquet"
@@ -53,6 +55,7 @@ def save_model(
         sources = write_graph(partial, graph)
         features = None if fitted.features is None else fitted.features.to_arrays()
         weights = fitted.weights
+        by_relation = zip(weights.prior.tolist(), weights.factor.tolist(), strict=True)
         content = {
             "made_with": {"python": platform.python_version()}
             | {name: version(name) for name in _PACKAGES},
@@ -69,9 +72,7 @@ def save_model(
                     "prior_weight": prior,
                     "known_factor": dict(zip(KNOWN_KINDS, factors, strict=True)),
                 }
-                for relation, (prior, factors) in enumerate(
-                    zip(weights.prior.tolist(), weights.factor.tolist(), strict=True)
-                )
+                for relation, (prior, factors) in enumerate(by_relation)
             ],
             "loss": asdict(fitted.curve),
             "updates": list(fitted.updates),
@@ -106,27 +107,23 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         relations = note["relations"]
         if len(relations) != 2 * len(graph.relations):
             raise ValueError(f"{len(relations)} directed relations")
+        factors = [[row["known_factor"][kind] for kind in KNOWN_KINDS] for row in relations]
         weights = RuleWeights(
             np.array([_check_weight(mined.weight) for mined in rules]),
             np.array([_check_weight(row["prior_weight"]) for row in relations]),
-            np.array(
-                [[_check_weight(row["known_factor"][k]) for k in KNOWN_KINDS] for row in relations]
-            ),
+            np.array([list(map(_check_weight, factor)) for factor in factors]),
             _check_weight(note["walks_power"]),
         )
         settings = ModelSettings.from_json(note["settings"])
         arrays = _read_arrays(folder / _FEATURES, note["features_sha256"])
         features: FittedFeatures | None = None
-        if arrays is not None:
-            features = FEATURES[settings.features].from_arrays(arrays, graph)
-        fitted = FittedModel(
-            rules,
-            weights,
-            LossCurve(**note["loss"]),
-            features,
-            net=_read_arrays(folder / _NET, note.get("attention_sha256")),
-            updates=tuple(map(dict, note.get("updates", ()))),
-        )
+        if arrays is not None and settings.features is Features.PAPER:
+            features = FittedPaper.from_arrays(arrays, graph)
+        elif arrays is not None:
+            features = LogLinearWeights.from_arrays(arrays)
+        net = _read_arrays(folder / _NET, note.get("attention_sha256"))
+        curve, updates = LossCurve(**note["loss"]), tuple(map(dict, note.get("updates", ())))
+        fitted = FittedModel(rules, weights, curve, features, net=net, updates=updates)
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
     return settings, graph, fitted

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
+from tilp import types
 from tilp._deprecated import RenamedAttribute, renamed_keywords
 from tilp._utils.memory import memory_budget
 from tilp._utils.params import Params
@@ -47,22 +48,7 @@ from tilp.parallel import Workers, thread_count
 from tilp.rules import Phrasings, Rule, RuleSet
 from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
 from tilp.scoring.queries import QueryColumns, query_table, read_queries
-from tilp.types import (
-    Backend,
-    ByLabel,
-    Effort,
-    EvidenceKind,
-    Features,
-    Grain,
-    Missing,
-    MoreDates,
-    OnInvalidQuery,
-    Part,
-    Preset,
-    Protocol,
-    Weights,
-    choose,
-)
+from tilp.types import choose
 from tilp.walks import MiningSettings
 
 
@@ -101,16 +87,13 @@ class TILP(Params):
         effort: How much work goes into a large graph (default `"normal"`). `normal` learns from
             at most 50,000 facts, `quick` from 5,000, `thorough` from all. Every fact is walked
             on. Relations are cut evenly, from the largest on.
-        random_state: The seed of everything random (int, default 0). The same seed and data
-            give the same model, bit for bit.
+        random_state: The seed (int, default 0). Same seed and data, same model, bit for bit.
         n_jobs: How many threads work in parallel (int, default None: one for each core; -1
             means the same). It does not change the result.
         memory: Work in this much memory (bytes, or such as `"2GB"`, default None: what half of
             the available memory allows, container limits included). It does not change the result.
-        backend: What runs the work (default `"threads"`): `threads`, `serial` or `ray`. It does
-            not change the result.
-        address: The address of a Ray cluster, `host:port` or `auto` (default None: Ray is
-            started on this machine).
+        backend: `threads` (default), `serial` or `ray`. It does not change the result.
+        address: Of a Ray cluster, `host:port` or `auto` (default None: Ray is started here).
         config: Finer choices, which most users leave as they are; see `TILPConfig`.
 
     Raises:
@@ -137,17 +120,17 @@ class TILP(Params):
         self,
         max_length: int = 3,
         *,
-        temporal_detail: Grain | str | Sequence[Grain | str] = TEMPORAL_DETAIL,
-        rule_weights: Weights | str = Weights.FREE,
-        features: Features | str = Features.FULL,
-        missing: Missing | str = Missing.POINT,
+        temporal_detail: types.Grain | str | Sequence[types.Grain | str] = TEMPORAL_DETAIL,
+        rule_weights: types.Weights | str = types.Weights.FREE,
+        features: types.Features | str = types.Features.FULL,
+        missing: types.Missing | str = types.Missing.POINT,
         min_support: int = 2,
         max_rules: int = MAX_KEPT,
-        effort: Effort | str = Effort.NORMAL,
+        effort: types.Effort | str = types.Effort.NORMAL,
         random_state: int = 0,
         n_jobs: int | None = None,
         memory: int | str | None = None,
-        backend: Backend | str = Backend.THREADS,
+        backend: types.Backend | str = types.Backend.THREADS,
         address: str | None = None,
         config: TILPConfig = DEFAULT_CONFIG,
     ) -> None:
@@ -175,22 +158,23 @@ class TILP(Params):
 
     def _check_params(self) -> None:
         """Raise an error for values that are not possible, and turn names into enum members."""
-        detail = self.temporal_detail
-        detail = [detail] if isinstance(detail, str) else detail
-        if not detail:
-            raise TilpError(f"temporal_detail is empty; choose some of {', '.join(Grain)}")
+        given = self.temporal_detail
+        detail = [given] if isinstance(given, str) else given
+        grains = tuple(choose(types.Grain, name, "temporal_detail") for name in detail)
+        if not grains:
+            raise TilpError(f"temporal_detail is empty; choose some of {', '.join(types.Grain)}")
         check_length("max_length", self.max_length)
         if self.n_jobs is not None and (self.n_jobs < -1 or self.n_jobs == 0):
             raise TilpError(f"n_jobs is {self.n_jobs}; give a count of threads, or -1 for all")
         if self.random_state < 0:
             raise TilpError(f"random_state is {self.random_state}; it is at least 0")
         memory_budget(self.memory)
-        self.temporal_detail = tuple(choose(Grain, name, "temporal_detail") for name in detail)
-        self.rule_weights = choose(Weights, self.rule_weights, "rule_weights")
-        self.features = choose(Features, self.features, "features")
-        self.missing = choose(Missing, self.missing, "missing")
-        self.backend = choose(Backend, self.backend, "backend")
-        self.effort = choose(Effort, self.effort, "effort")
+        self.temporal_detail = grains
+        self.rule_weights = choose(types.Weights, self.rule_weights, "rule_weights")
+        self.features = choose(types.Features, self.features, "features")
+        self.missing = choose(types.Missing, self.missing, "missing")
+        self.backend = choose(types.Backend, self.backend, "backend")
+        self.effort = choose(types.Effort, self.effort, "effort")
         if self.max_rules < 1:
             raise TilpError(f"max_rules is {self.max_rules}; it is at least 1")
         self.settings_for()
@@ -203,10 +187,10 @@ class TILP(Params):
         """
         config = self.config
         relation = np.empty(0, np.int64) if graph is None else graph.relation[graph.targets]
-        sample, limit = resolve_effort(Effort(self.effort), config, np.bincount(relation))
+        sample, limit = resolve_effort(types.Effort(self.effort), config, np.bincount(relation))
         return ModelSettings(
             mining=MiningSettings(
-                grains=cast(tuple[Grain, ...], self.temporal_detail),
+                grains=cast(tuple[types.Grain, ...], self.temporal_detail),
                 max_length=self.max_length,
                 min_support=self.min_support,
                 top=self.max_rules * (CANDIDATES if config.select else 1),
@@ -215,11 +199,11 @@ class TILP(Params):
                 limit=limit,
                 distinct=config.distinct,
             ),
-            training=replace(config.training, weights=Weights(self.rule_weights)),
-            features=Features(self.features),
-            without=cast(tuple[Part, ...], config.without),
+            training=replace(config.training, weights=types.Weights(self.rule_weights)),
+            features=types.Features(self.features),
+            without=cast(tuple[types.Part, ...], config.without),
             walk_length=config.walk_length,
-            missing=Missing(self.missing),
+            missing=types.Missing(self.missing),
             select=config.select,
             max_rules=self.max_rules,
             held_out=config.held_out,
@@ -240,10 +224,12 @@ class TILP(Params):
             >>> TILP.paper(max_length=3).rule_weights.value
             'attention'
         """
-        return cls(**{**PRESETS[Preset.PAPER], **parameters})
+        return cls(**{**PRESETS[types.Preset.PAPER], **parameters})
 
     @classmethod
-    def from_options(cls, preset: Preset | str = Preset.DEFAULT, **options: Any) -> TILP:
+    def from_options(
+        cls, preset: types.Preset | str = types.Preset.DEFAULT, **options: Any
+    ) -> TILP:
         """Return a model by flat options, as command lines and files of plans have them.
 
         Args:
@@ -281,7 +267,7 @@ class TILP(Params):
                 walk_length=settings.walk_length,
                 without=settings.without,
                 held_out=settings.held_out,
-                training=replace(settings.training, weights=Weights.FREE, seed=0),
+                training=replace(settings.training, weights=types.Weights.FREE, seed=0),
             ),
         )
         model._settings, model._graph, model._fitted = settings, graph, fitted
@@ -321,8 +307,7 @@ class TILP(Params):
             The model itself.
 
         Raises:
-            TilpError: There are no training facts, no rule was found, or the folder holds the
-                checkpoints of another fit.
+            TilpError: There is no training fact, no rule, or the folder is of another fit.
 
         Example:
             >>> import tilp
@@ -347,8 +332,8 @@ class TILP(Params):
         self,
         new_facts: TemporalGraph,
         *,
-        dates: MoreDates | str = MoreDates.SUPERSEDE,
-        labels: ByLabel | str = ByLabel.REFUSE,
+        dates: types.MoreDates | str = types.MoreDates.SUPERSEDE,
+        labels: types.ByLabel | str = types.ByLabel.REFUSE,
         progress: Progress | None = None,
     ) -> TILP:
         """Return a model with new facts; this one stays as it is.
@@ -359,8 +344,7 @@ class TILP(Params):
         changed.
 
         Args:
-            new_facts: Facts in their splits. Their names are looked up in the model's graph by
-                id, then by key; others are new.
+            new_facts: Facts in their splits; names are looked up by id, then by key, or are new.
             dates: What to do with a fact that has more dates than a known one (default
                 `"supersede"`): `supersede` replaces the known one, `both` keeps the two.
             labels: What to do with a name that is no id or key, but the label of something known
@@ -371,7 +355,8 @@ class TILP(Params):
         Raises:
             TilpError: The facts have another unit of time, or ambiguous names.
         """
-        dates, labels = choose(MoreDates, dates, "dates"), choose(ByLabel, labels, "labels")
+        dates = choose(types.MoreDates, dates, "dates")
+        labels = choose(types.ByLabel, labels, "labels")
         merged = merge_facts(self.graph, new_facts, dates=dates, labels=labels)
         with self._workers() as workers:
             context = FitContext(self.settings, workers, stages=Stages(progress))
@@ -407,8 +392,7 @@ class TILP(Params):
         """Return the rules of each relation and direction, the best first (`MinedRule.order`).
 
         Args:
-            relation: Only rules for this relation, `name`, or for its inverse, `name⁻¹` or
-                `name^-1` (default None: for all).
+            relation: Only rules for `name`, or its inverse `name⁻¹` or `name^-1` (default None).
 
         Raises:
             TilpError: There is no such relation; the message names similar ones.
@@ -432,7 +416,7 @@ class TILP(Params):
         relation: str | None = None,
         *,
         other: str | None = None,
-        evidence: EvidenceKind | str | None = None,
+        evidence: types.EvidenceKind | str | None = None,
         min_seen: int = 1,
     ) -> pl.DataFrame:
         """Return recurrence, order, time between relations and durations of facts as a table.
@@ -440,8 +424,7 @@ class TILP(Params):
         Args:
             relation: Only this relation, `name`, or its inverse, `name⁻¹` or `name^-1`.
             other: Only pairs with this other relation, named likewise.
-            evidence: Only facts `between` the two entities, `others` of the candidate, or on
-                `walks` to it.
+            evidence: Only facts `between` the two, `others` of the candidate, or `walks` to it.
             min_seen: Only distributions fitted to at least this many facts or pairs.
 
         Returns:
@@ -458,8 +441,7 @@ class TILP(Params):
         """Return the weights that phase two learned for temporal features, the strongest first.
 
         Args:
-            relation: Only for queries of this relation, `name`, or of its inverse, `name⁻¹` or
-                `name^-1` (default None: for all).
+            relation: Only queries of `name`, or its inverse `name⁻¹` or `name^-1` (default None).
 
         Returns:
             A row for each weight, with the columns query, part, of, words, weight and sentence.
@@ -521,10 +503,8 @@ class TILP(Params):
         Args:
             queries: One query or many; mappings and frames have the fields of `Query`.
             k: How many candidates a query gets (int, default 10).
-            new_only: Leave out candidates that train already has as answers at that time
-                (default False).
-            graph: Apply the rules on another graph, whose entities may all be new (default None:
-                the model's).
+            new_only: Leave out answers that train already has at that time (default False).
+            graph: Evidence, whose entities may all be new (default None: the model's graph).
 
         Returns:
             A row for each candidate: the query, its rank, name, id, score, share of the scores
@@ -547,7 +527,8 @@ class TILP(Params):
             columns = QueryColumns.of_queries(read_queries(queries))
         predictor = self._predictor(k, graph, new_only=new_only)
         with self._workers() as workers:
-            return predictor.predict_frame(columns, workers)
+            best = predictor.top_candidates(columns.table(predictor.graph), workers)
+        return best.frame(predictor.graph, np.arange(len(columns)), columns.text)
 
     def predict_to(
         self,
@@ -557,7 +538,7 @@ class TILP(Params):
         *,
         new_only: bool = False,
         explain: int = 0,
-        on_error: OnInvalidQuery | str = OnInvalidQuery.RAISE,
+        on_error: types.OnInvalidQuery | str = types.OnInvalidQuery.RAISE,
         part_size: int | None = None,
         graph: TemporalGraph | None = None,
         progress: Callable[[str, float, int], None] | None = None,
@@ -568,27 +549,24 @@ class TILP(Params):
         missing parts, and gives the same files.
 
         Args:
-            folder: For the parts, whose columns are those of `predict`, and a note of what they
-                belong to.
+            folder: For the parts, which have the columns of `predict`, and a note about them.
             queries: A file (TSV, CSV, gzipped or not, Parquet), which is read part by part, or a
                 frame, with the columns of `Query`.
             k: How many candidates a query gets (int, default 10).
-            new_only: Leave out candidates that train already has as answers at that time
-                (default False).
+            new_only: Leave out answers that train already has at that time (default False).
             explain: Explain this many candidates of each query, in a column `explanation` as
                 JSON (int, default 0). This is much slower.
             on_error: What to do with invalid queries (default `"raise"`): `raise` refuses all
                 before any is answered; `skip` leaves them out, and writes them with the reasons.
             part_size: Queries in a part (int, default 20,000; 500 where some are explained).
-            graph: Apply the rules on another graph, whose entities may all be new (default None:
-                the model's).
+            graph: Evidence, whose entities may all be new (default None: the model's graph).
             progress: Called with the name of a stage, `check` or `predict`, how many queries are
                 done, and of how many; 0 if that is not known.
 
         Raises:
             TilpError: Queries are invalid, or the folder holds something else.
         """
-        skip = choose(OnInvalidQuery, on_error, "on_error") is OnInvalidQuery.SKIP
+        skip = choose(types.OnInvalidQuery, on_error, "on_error") is types.OnInvalidQuery.SKIP
         settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
         top_k = self._predictor(k, graph, new_only=new_only)
@@ -632,8 +610,7 @@ class TILP(Params):
         Args:
             query: For the subject or the object of a fact.
             k: How many candidates (int, default 10).
-            graph: Apply the rules on another graph, whose entities may all be new (default None:
-                the model's).
+            graph: Evidence, whose entities may all be new (default None: the model's graph).
         """
         (predictions,) = self._predictor(k, graph).predict(read_queries([query]))
         return predictions
@@ -677,16 +654,13 @@ class TILP(Params):
         Args:
             query: For the subject or the object of a fact.
             candidate: Its name (default None: the best one).
-            against: Name of the candidate to compare it with (default None: the best one, or the
-                second for the best itself).
-            without: Ids of facts of train to leave out of the evidence, as explanations show them
-                (default none).
+            against: The candidate to compare it with (default None: the best other one).
+            without: Ids of facts to leave out, as explanations show them (default none).
             groundings: Show at most this many groundings of each reason (int, default 3).
             max_reasons: Look up the facts of this many reasons (int, default 20; None for all).
             ablation: Also score the candidate without the facts of the first reason (default
                 True), to show how much depends on them.
-            graph: Apply the rules on another graph, whose entities may all be new (default None:
-                the model's).
+            graph: Evidence, whose entities may all be new (default None: the model's graph).
 
         Example:
             >>> import tilp
@@ -708,7 +682,7 @@ class TILP(Params):
         split: str = "test",
         *,
         known: TemporalGraph | None = None,
-        protocols: Iterable[Protocol | str] | None = None,
+        protocols: Iterable[types.Protocol | str] | None = None,
         sample: int | None = None,
         seed: int = 0,
         progress: Callable[[float], None] | None = None,
@@ -719,8 +693,7 @@ class TILP(Params):
             split: Whose facts are queries (default `"test"`).
             known: The facts that protocols take other answers from, and whose split is ranked
                 (default None: the model's own). For a model of reduced data, give the data with
-                all facts and the same names: an answer that only a removed fact states is no
-                error.
+                all facts and the same names: an answer of a removed fact is no error.
             protocols: Those to rank under (default None: all).
             sample: Rank a random sample of this many facts, for a large split (default None: all).
             seed: Of the sample (default 0).
@@ -738,16 +711,9 @@ class TILP(Params):
             )
         with self._workers() as workers:
             return evaluate(
-                self.scorer(),
-                known,
-                split,
-                protocols=protocols,
-                sample=sample,
-                seed=seed,
-                workers=workers,
-                progress=progress,
-                note=repr(self),
-            )
+                self.scorer(), known, split, protocols=protocols, sample=sample, seed=seed,
+                workers=workers, progress=progress, note=repr(self),
+            )  # fmt: skip
 
     def save(self, folder: Path | str, *, replace: bool = False) -> Path:
         """Write the model and its graph to a folder; `TILP.load` and `tilp.load` read it.

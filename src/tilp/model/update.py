@@ -13,6 +13,7 @@ import numpy as np
 
 from tilp._utils.arrays import Floats, Ints
 from tilp._version import __version__
+from tilp.features.paper.features import FittedPaper
 from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
 from tilp.learning.rule_weights import INITIAL_LOG_PRIOR
@@ -215,7 +216,7 @@ class _Update:
         if data is not None:
             rules = self._with_gains(rules, weights, data)
         features = fitted.features and fitted.features.remap(relations, old_rules)
-        if features is not None and features.has_distributions:
+        if isinstance(features, FittedPaper):
             length = self._settings.mining.max_length
             with context.stages("features") as advance:
                 features = features.refresh(self._dated, rules, length, context.workers, advance)

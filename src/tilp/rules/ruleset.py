@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from tilp._deprecated import warn_renamed
+from tilp._deprecated import RenamedAttribute
 from tilp._utils.files import new_file
 from tilp.errors import DataError, TilpError
 from tilp.rules.rule import Rule, parse_rule
@@ -50,6 +50,8 @@ class MinedRule:
     lift: float | None = None
     given: bool = False
 
+    fired = RenamedAttribute("body_support")
+
     def __str__(self) -> str:
         return f"{self.rule}  ({self.figures})"
 
@@ -80,12 +82,6 @@ class MinedRule:
         """Sort key for people, highest first: gain, weight, measure; what is unknown is lowest."""
         gain, weight = (-math.inf if x is None else x for x in (self.gain, self.weight))
         return gain, weight, self.measure
-
-    @property
-    def fired(self) -> int:
-        """Deprecated name of `body_support`."""
-        warn_renamed("MinedRule.fired", "MinedRule.body_support")
-        return self.body_support
 
     def _repr_html_(self) -> str:
         from tilp.rules.picture import mined_rule_html
@@ -287,8 +283,7 @@ class RuleSet:
         """Read a file of rules that `write` or `tilp mine` wrote, or a person.
 
         A line is a JSON record with statistics, or a rule as `parse_rule` reads it, which has none.
-        Empty lines and lines that start with `#` are skipped. `check` raises a `TilpError` for a
-        rule that cannot be used.
+        Empty lines and comments (`#`) are skipped. `check` raises a `TilpError` for unusable rules.
         """
         raw = Path(path).read_bytes()
         try:

@@ -93,12 +93,9 @@ class Scorer(Protocol):
         """Score the candidates of queries; `applied` is that of `RuleScorer.apply_rules`."""
 
     def contributions(
-        self,
-        queries: QueryTable,
-        offsets: Ints,
-        candidate: Ids,
+        self, queries: QueryTable, offsets: Ints, candidate: Ids,
         applied: AppliedRules | None = None,
-    ) -> _Parts:
+    ) -> _Parts:  # fmt: skip
         """Split the scores of the given candidates into parts by name, which add up to them."""
 
     def attribute_scores(
@@ -161,12 +158,9 @@ class RuleScorer:
     """
 
     def __init__(
-        self,
-        walker: Walker,
-        rules: Sequence[Rule],
-        weights: RuleWeights,
+        self, walker: Walker, rules: Sequence[Rule], weights: RuleWeights,
         missing_dates: MissingDates | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.walker = walker
         self.rules = tuple(rules)
         self._rows = read_only(walker.encoding.encode(rules))
@@ -235,10 +229,6 @@ class RuleScorer:
         known = known_answers(self.walker.graph, queries.without_answers())
         return AppliedRules(*sort_rows(rows, len(queries), len(self._rows)), known)
 
-    def __call__(self, queries: QueryTable) -> Scores:
-        """Score the candidates of queries."""
-        return self.score(queries)
-
     def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
         """Score the candidates of queries; candidates that are not listed have the least prior."""
         applied = applied or self.apply_rules(queries)
@@ -252,6 +242,8 @@ class RuleScorer:
         )
         return Scores(offsets, candidate, score, self._default[relation], reached)
 
+    __call__ = score
+
     def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
         listed = np.diff(self.prior.offsets)[queries.directed_relation]
@@ -262,12 +254,9 @@ class RuleScorer:
         return np.asarray(self.walker.steps_from[queries.subject] / _STEPS_PER_NUMBER)
 
     def contributions(
-        self,
-        queries: QueryTable,
-        offsets: Ints,
-        candidate: Ids,
+        self, queries: QueryTable, offsets: Ints, candidate: Ids,
         applied: AppliedRules | None = None,
-    ) -> _Parts:
+    ) -> _Parts:  # fmt: skip
         """Split the scores of the given candidates into those of rules and prior."""
         scores = self.score(queries, applied).of_candidates(offsets, candidate)
         relation = np.repeat(queries.directed_relation, np.diff(offsets))
@@ -312,13 +301,9 @@ class RuleScorer:
         ]
 
     def attribute_rules(
-        self,
-        query: QueryTable,
-        candidate: int,
-        applied: AppliedRules,
-        parts: _Parts,
+        self, query: QueryTable, candidate: int, applied: AppliedRules, parts: _Parts,
         more: Callable[[RuleContributions], Floats] | None = None,
-    ) -> list[Contribution]:
+    ) -> list[Contribution]:  # fmt: skip
         """Split what rules and prior add to a score into single rules and the prior.
 
         `parts` has the joint contributions of `rules` and `prior`; `more` returns a further

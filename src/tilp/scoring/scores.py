@@ -22,8 +22,7 @@ class Scores:
         offsets: First index of each query's candidates, and the end of the last.
         candidate: Entity ids, each at most once a query, in any order.
         score: Score of each candidate; higher is better.
-        default: Score of all entities that are not listed, for all queries or for each. 0 by
-            default.
+        default: Score of entities that are not listed, for all queries or for each (default 0).
         reached: True for each query whose answer a rule reaches. None if that is not known: an
             answer then counts as reached if it is listed.
         temperature: Divisor that makes scores logarithms of probabilities (up to a constant).

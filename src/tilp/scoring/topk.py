@@ -18,7 +18,7 @@ from tilp.graph import KnownFact, QueryTable, TemporalGraph, known_facts
 from tilp.graph.queries import KnownFacts, known_lines
 from tilp.learning import known_answers
 from tilp.parallel import Workers
-from tilp.scoring.queries import Query, QueryColumns, query_table
+from tilp.scoring.queries import Query, query_table
 from tilp.scoring.scorer import Scorer
 from tilp.scoring.scores import Scores
 from tilp.viz.html import bar, element, fragment, table
@@ -36,8 +36,7 @@ class Prediction:
         candidate: Its name.
         id: Its id.
         score: Higher is better.
-        share: Share of all candidates' scores, or of their softmax where scores have a
-            temperature.
+        share: Share of all candidates' scores, or of their softmax if they have a temperature.
         known: True if the evidence has it as an answer at a time that touches the query's.
         source: File and line of the first fact that says so; None if it is not known.
     """
@@ -238,17 +237,11 @@ class TopKPredictor:
             for query, first, last, facts in bounds
         ]
 
-    def predict_frame(self, queries: QueryColumns, workers: Workers) -> pl.DataFrame:
-        """Return the best candidates of all queries as a table."""
-        best = self.top_candidates(queries.table(self.graph), workers)
-        return best.frame(self.graph, np.arange(len(queries)), queries.text)
-
 
 class QueryBatches:
     """Queries in batches of bounded memory, sorted by subject, each distinct query once.
 
-    Batches depend on the queries and the evidence alone; there is at least one. `rows` has the
-    indices of the queries of each.
+    They depend on queries and evidence alone; `rows` has the queries of each, of one at least.
     """
 
     def __init__(

@@ -211,8 +211,7 @@ def biased(
         relation: name of the relation.
         removed: share of its training facts to remove, 0.5 by default; the count is rounded down.
         seed: random seed, 0 by default.
-        walked: `reduced` (default) removes the facts; `kept` leaves them in the graph that walks
-            use, but does not learn from them.
+        walked: `reduced` (default) removes the facts; `kept` leaves them for walks alone.
 
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph

@@ -1,7 +1,6 @@
 """Write HTML that escapes its text, in the style that all displays share.
 
-Displays stand in notebooks and in other pages. They carry their style with them, run no script and
-load nothing.
+Displays stand in notebooks and other pages. They carry their style, run no script, load nothing.
 """
 
 from collections.abc import Iterable, Sequence

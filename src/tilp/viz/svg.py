@@ -114,8 +114,7 @@ class Drawing:
 def standalone(picture: str) -> str:
     """Return an SVG picture as the text of a file of its own.
 
-    The picture, such as `draw_chain` returns, gets a white background and plain colours in place
-    of CSS properties.
+    It gets a white background, and plain colours in place of CSS properties.
 
     >>> standalone("<svg><desc>x</desc></svg>").splitlines()[0]
     '<?xml version="1.0" encoding="UTF-8"?>'

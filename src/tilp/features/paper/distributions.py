@@ -133,11 +133,9 @@ class FittedDistributions:
     def fit(cls, n_directed: int, queries: QueryTable, evidence: Evidence) -> FittedDistributions:
         """Fit to the evidence for the answers of queries, one candidate each."""
         query_relation = queries.directed_relation[evidence.query]
-        recurrence = Bernoulli.fit(
-            np.concatenate([query_relation, n_directed + query_relation]),
-            recurs(queries, evidence).T.reshape(-1),
-            2 * n_directed,
-        )
+        index = np.concatenate([query_relation, n_directed + query_relation])
+        again = recurs(queries, evidence).T.reshape(-1)
+        recurrence = Bernoulli.fit(index, again, 2 * n_directed)
         dated = evidence.dated(queries)
         n_kinds = len(EVIDENCE_KINDS)
         group = dated.kind * n_directed + dated.query_relation
@@ -154,15 +152,11 @@ class FittedDistributions:
         for _ in range(2):  # from pair to group, from group to kind
             pooled = (count[source] < _MIN_COUNT) & (source < len(parent))
             source = np.where(pooled, parent[np.minimum(source, len(parent) - 1)], source)
-        return cls(
-            n_directed,
-            key,
-            count[: len(parent)],
-            Bernoulli.fit(index, np.tile(dated.difference > 0, 3), size)[: len(parent)],
-            interval[source],
-            np.bincount(query_relation, minlength=n_directed),
-            Bernoulli(recurrence.probability.reshape(2, n_directed)),
-        )
+        order = Bernoulli.fit(index, np.tile(dated.difference > 0, 3), size)[: len(parent)]
+        fitted = count[: len(parent)], order, interval[source]
+        n_queries = np.bincount(query_relation, minlength=n_directed)
+        recurrence = Bernoulli(recurrence.probability.reshape(2, n_directed))
+        return cls(n_directed, key, *fitted, n_queries, recurrence)
 
     def __len__(self) -> int:
         return len(self.count)
@@ -190,16 +184,10 @@ class FittedDistributions:
         first = np.arange(len(EVIDENCE_KINDS))[:, None] * self.n_directed
         groups = (first + np.maximum(relations, 0)).reshape(-1)
         index = np.concatenate([pairs, len(self.key) + groups])
-        remapped = FittedDistributions(
-            n_directed,
-            key[pairs],
-            self.count[index],
-            self.order[index],
-            self.interval[index],
-            np.where(relations >= 0, self.n_queries[relations], 0),
-            Bernoulli(self.recurrence.probability[:, relations]),
-        )
-        return remapped, index
+        fitted = self.count[index], self.order[index], self.interval[index]
+        n_queries = np.where(relations >= 0, self.n_queries[relations], 0)
+        recurrence = Bernoulli(self.recurrence.probability[:, relations])
+        return FittedDistributions(n_directed, key[pairs], *fitted, n_queries, recurrence), index
 
     def table(self, relations: Vocabulary) -> pl.DataFrame:
         """Return every fitted distribution, with its parameters and labels.

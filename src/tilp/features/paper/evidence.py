@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from tilp._kernels.nearest_facts import DatedEdges, gather_evidence
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only, read_only_tuple
-from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, split_by_cost
 from tilp.time import known_ends
@@ -65,13 +64,9 @@ class Evidence:
         """Return the dated pieces; `queries` are those that the evidence was gathered for."""
         dated = np.flatnonzero(self.difference != UNDATED)
         row = self.row[dated].astype(np.int64)
-        return DatedEvidence(
-            row,
-            self.kind[dated].astype(np.int64),
-            queries.directed_relation[self.query[row]],
-            self.relation[dated],
-            self.difference[dated].astype(np.float64),
-        )
+        kind, asked = self.kind[dated].astype(np.int64), queries.directed_relation[self.query[row]]
+        difference = self.difference[dated].astype(np.float64)
+        return DatedEvidence(row, kind, asked, self.relation[dated], difference)
 
     def restrict(self, candidates: Mask) -> Evidence:
         """Keep the evidence of some candidates, as if there were none for the others."""
@@ -93,17 +88,6 @@ class Gatherer:
         self, graph: TemporalGraph, walked: Mask, max_length: int, limit: int = LIMIT,
         max_chunks: int = _MAX_CHUNKS,
     ) -> None:  # fmt: skip
-        n_directed = 2 * len(graph.relations)
-        if walked.shape != (n_directed, n_directed):
-            raise TilpError(
-                f"the mask of walked relations has shape {walked.shape}, but {n_directed} directed "
-                f"relations need ({n_directed}, {n_directed})"
-            )
-        if max_length < 1 or limit < 1:
-            raise TilpError(
-                f"walks need a length and a limit of edges of at least 1; the length is "
-                f"{max_length}, the limit {limit}"
-            )
         index = graph.index(("train",))
         start, _ = known_ends(graph.start, graph.end)
         self._edges = read_only_tuple(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
@@ -18,10 +17,6 @@ from tilp.features.paper.evidence import EVIDENCE_KINDS, LIMIT, DatedEvidence, E
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
-
-if TYPE_CHECKING:
-    from tilp.features.paper.scorer import PaperFeatureScorer
-    from tilp.scoring import RuleScorer
 
 FEATURES = ("recurrence", "order", "pair")  # walks have no recurrence
 _PARTS = [f"{feature}_{kind}" for kind in EVIDENCE_KINDS for feature in FEATURES]
@@ -68,11 +63,8 @@ class FeatureWeights:
         """Return the weights for new relations and pairs, given their old ids; -1 gets any."""
         by_relation = ("recurrence_weight", "recurrence_bias")
         by_pair = ("order_weight", "order_bias", "pair_weight", "pair_bias")
-        return replace(
-            self,
-            **{name: getattr(self, name)[:, relations] for name in by_relation},
-            **{name: getattr(self, name)[pairs] for name in by_pair},
-        )
+        changed = {name: getattr(self, name)[:, relations] for name in by_relation}
+        return replace(self, **changed, **{name: getattr(self, name)[pairs] for name in by_pair})
 
 
 @dataclass(frozen=True)
@@ -208,43 +200,11 @@ class PaperFeatures:
         share = weights.evidence * weights.mixing[:, FEATURES.index("recurrence")]
         return np.asarray(weights.features * (share[: len(by_kind)] @ by_kind))
 
-    def with_graph(self, graph: TemporalGraph) -> PaperFeatures:
-        """Return the features with another graph of the same relations as evidence."""
-        return replace(self, graph=graph)
-
-    def table(self) -> pl.DataFrame:
-        """Return every fitted distribution, with its parameters and labels."""
-        return self.distributions.table(self.graph.relations)
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all but the graph as arrays by name."""
-        return {
-            "walked": self.walked,
-            "bounds": np.array([self.max_length, self.limit]),
-            **self.distributions.to_arrays(),
-        }
-
-    @classmethod
-    def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> PaperFeatures:
-        """Read what `to_arrays` returned, for the same relations."""
-        fitted = FittedDistributions.from_arrays(arrays)
-        if fitted.n_directed != 2 * len(graph.relations):
-            raise TilpError(
-                f"features were fitted for {fitted.n_directed // 2} relations, and the graph has "
-                f"{len(graph.relations)}; give them a graph with the same relations"
-            )
-        if "walked" not in arrays or "bounds" not in arrays:
-            raise TilpError("features lack the walked relations; fit the model again")
-        max_length, limit = (int(bound) for bound in arrays["bounds"])
-        return cls(graph, arrays["walked"].astype(np.bool_), max_length, fitted, limit)
-
 
 def _answer_evidence(
-    graph: TemporalGraph,
-    gather: Gatherer,
-    workers: Workers | None,
+    graph: TemporalGraph, gather: Gatherer, workers: Workers | None,
     progress: Callable[[float], None] | None,
-) -> tuple[QueryTable, Evidence]:
+) -> tuple[QueryTable, Evidence]:  # fmt: skip
     """Return train as queries in both directions, and the evidence for their answers alone."""
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
     offsets = np.arange(len(queries) + 1)
@@ -255,8 +215,6 @@ def _answer_evidence(
 @dataclass(frozen=True)
 class FittedPaper:
     """The paper's features with the weights that phase two learned."""
-
-    has_distributions: ClassVar[bool] = True  # `refresh` fits them again when facts change
 
     features: PaperFeatures
     weights: FeatureWeights
@@ -271,20 +229,26 @@ class FittedPaper:
         return FittedPaper(features, self.weights.remap(relations, pairs))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return distributions and weights as arrays by name."""
-        return {**self.features.to_arrays(), **self.weights.to_arrays()}
+        """Return all but the graph as arrays by name."""
+        features = self.features
+        bounds = np.array([features.max_length, features.limit])
+        kept = {"walked": features.walked, "bounds": bounds, **features.distributions.to_arrays()}
+        return {**kept, **self.weights.to_arrays()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> FittedPaper:
-        """Read what `to_arrays` returned, for a graph with its missing dates filled."""
-        return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
-
-    def scorer(self, rules: RuleScorer, walk_length: int) -> PaperFeatureScorer:
-        """Return the scorer of rules and features together, on the graph of the rules."""
-        from tilp.features.paper.scorer import PaperFeatureScorer
-
-        del walk_length
-        return PaperFeatureScorer(rules, self.features.with_graph(rules.walker.graph), self.weights)
+        """Read what `to_arrays` returned, for a graph of the same relations with dates filled."""
+        fitted = FittedDistributions.from_arrays(arrays)
+        if fitted.n_directed != 2 * len(graph.relations):
+            raise TilpError(
+                f"features were fitted for {fitted.n_directed // 2} relations, and the graph has "
+                f"{len(graph.relations)}; give them a graph with the same relations"
+            )
+        if "walked" not in arrays or "bounds" not in arrays:
+            raise TilpError("features lack the walked relations; fit the model again")
+        walked, (max_length, limit) = arrays["walked"].astype(np.bool_), arrays["bounds"].tolist()
+        features = PaperFeatures(graph, walked, max_length, fitted, limit)
+        return cls(features, FeatureWeights.from_arrays(arrays))
 
     def refresh(
         self, graph: TemporalGraph, rules: RuleSet, max_length: int, workers: Workers,

@@ -93,12 +93,9 @@ class FeatureObjective:
 def feature_values(weights: paper.FeatureWeights) -> FeatureValues:
     """Return the weights as the objective reads them."""
     of_pairs = (weights.order_weight, weights.order_bias, weights.pair_weight, weights.pair_bias)
-    return FeatureValues(
-        np.stack([weights.recurrence_weight, weights.recurrence_bias]),
-        np.stack(of_pairs, axis=1),
-        weights.factors,
-        np.array([weights.rules, 1.0 / weights.temperature]),
-    )
+    recurrence = np.stack([weights.recurrence_weight, weights.recurrence_bias])
+    scale = np.array([weights.rules, 1.0 / weights.temperature])
+    return FeatureValues(recurrence, np.stack(of_pairs, axis=1), weights.factors, scale)
 
 
 def train_features(
@@ -130,11 +127,9 @@ def train_features(
 
 
 def calibrate_temperature(
-    features: paper.PaperFeatures,
-    weights: paper.FeatureWeights,
-    held_out: FeatureExamples,
+    features: paper.PaperFeatures, weights: paper.FeatureWeights, held_out: FeatureExamples,
     workers: Workers,
-) -> paper.FeatureWeights:
+) -> paper.FeatureWeights:  # fmt: skip
     """Return the weights with the temperature that makes held-out answers likeliest."""
     judge = FeatureObjective(features, held_out)
     temperatures = weights.temperature * _TEMPERATURE_FACTORS

@@ -45,7 +45,7 @@ class PaperFeatureScorer:
         """Return the same scorer on evidence without some facts."""
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(facts)
-        other.features = self.features.with_graph(other.rule_scorer.walker.graph)
+        other.features = replace(self.features, graph=other.rule_scorer.walker.graph)
         return other
 
     def memory_per_query(self, queries: QueryTable) -> Floats:
@@ -59,11 +59,9 @@ class PaperFeatureScorer:
     __call__ = score
 
     def score_variants(
-        self,
-        variants: Sequence[FeatureWeights],
-        queries: QueryTable,
+        self, variants: Sequence[FeatureWeights], queries: QueryTable,
         applied: scoring.AppliedRules | None = None,
-    ) -> list[Scores]:
+    ) -> list[Scores]:  # fmt: skip
         """Score the candidates with several weights of features; gather the evidence once."""
         by_rules = self.rule_scorer.score(queries, applied)
         filled = self.rule_scorer.fill_dates(queries)

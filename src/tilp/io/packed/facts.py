@@ -13,7 +13,7 @@ import polars as pl
 
 from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError
-from tilp.graph import SPLITS, FactTable, LabelTable, build
+from tilp.graph import SPLITS, FactTable, build
 from tilp.graph.graph import DEFECT_SCHEMA, MARKS
 from tilp.graph.sources import SourceFiles
 from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks
@@ -175,7 +175,7 @@ def write_facts(
     folder: Path,
     facts: EncodedFacts,
     entities: EntityIndexer,
-    relations: LabelTable | None,
+    relations: pl.DataFrame | None,
     unit: Unit | None,
     on_error: OnError,
     progress: Callable[[float], None],

@@ -129,7 +129,7 @@ def open_packed(folder: Path | str, fingerprint: str | None = None) -> TemporalG
         raise DataError(f"{folder}: the graph there is another than when it was opened before")
     graph = map_graph(folder, metadata)
     location = StorageLocation(folder, metadata["fingerprint"], open_packed)
-    object.__setattr__(graph, "_storage", location)
+    object.__setattr__(graph, "storage", location)
     return graph
 
 
