@@ -27,7 +27,7 @@ _SAVED_NAMES = ("columns", "rule", "row_of", "words", "terms", "counts", "bounds
 _DENSE_L2, _SPARSE_L2 = 0.1, 4.0  # regularisation of the weights of dense and of other features
 _MIN_QUERIES = 20
 _N_COUNTS = len(COUNT_FEATURES)
-_TOLERANCE = 1e-4  # of the relative decrease of the loss
+_TOLERANCE = 3e-5  # of the relative decrease of the loss
 _SCALE_POWER = -0.25  # of the curvature: so scaled, weights take half the steps to learn
 
 

@@ -295,16 +295,13 @@ def learn_rule_weights(
     """Learn the weights of rules from training examples, and those without each fold of them.
 
     Gains and features need the latter: features trained on scores of queries that the rules were
-    trained on would trust the rules too much. With features, free weights are their geometric
-    mean, which then predicts as well as weights learned from all examples. There are no folds
-    where neither needs them.
+    trained on would trust the rules too much. There are no folds where neither needs them.
     """
     settings, training = context.settings.training, data.training
     fold_ids = fold_index(training.queries.fact, context.settings.seed)
     names = [f"fold-{fold}" for fold in range(N_FOLDS)] if measures_gains(context.settings) else []
-    parts = {name: training.select(fold_ids != fold) for fold, name in enumerate(names)}
-    if context.settings.features is not Features.FULL or settings.weights is not Weights.FREE:
-        parts = {"training": training, **parts}
+    folds = {name: training.select(fold_ids != fold) for fold, name in enumerate(names)}
+    parts = {"training": training, **folds}
     trained = []
     with context.stages("train") as advance:
         for done, (name, examples) in enumerate(parts.items()):
@@ -315,15 +312,10 @@ def learn_rule_weights(
             learned, curve, net = _train_logs(data, examples, context, advance_part, name)
             weights = _scale_weights(learned, data.rows[:, 2])
             trained.append((replace(weights, walks_power=settings.ranking_power), curve, net))
-    folds = tuple(weights for weights, _, _ in trained[-len(names) :]) if names else ()
-    weights, curve, net = trained[0]
-    if "training" not in parts:
-        logs = [vars(_logs(weights)) for weights in folds]
-        mean = {name: np.mean([log[name] for log in logs], axis=0) for name in logs[0]}
-        weights = _scale_weights(LogWeights(**mean), data.rows[:, 2])
-        weights = replace(weights, walks_power=settings.ranking_power)
+    (weights, curve, net), *others = trained
     rules = with_weights(data.rules, weights)
-    return FittedModel(rules, weights, curve, seconds=context.stages.seconds, net=net), folds
+    fitted = FittedModel(rules, weights, curve, seconds=context.stages.seconds, net=net)
+    return fitted, tuple(weights for weights, _, _ in others)
 
 
 def measures_gains(settings: ModelSettings) -> bool:
