@@ -31,7 +31,7 @@ from tilp.model.fitted_model import FittedModel, with_weights
 from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.scoring import RuleScorer, RuleWeights
 from tilp.time.imputation import MissingDates
-from tilp.types import Features, Grain, Part, Weights
+from tilp.types import Features, Grain, Part
 from tilp.walks import Walker
 from tilp.walks.mining import MiningCheckpoint, count_rules, mining_walker, target_facts
 
