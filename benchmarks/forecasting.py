@@ -32,6 +32,7 @@ import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,7 @@ from published import load
 
 import tilp
 from tilp.evaluation import Evaluation, evaluate
-from tilp.forecasting import ForecastSettings, TimestampRules, TimestampScorer
+from tilp.forecasting import ForecastSettings, TimestampRules, TimestampScorer, recency
 from tilp.graph import SPLITS, QueryTable
 from tilp.scoring import Scores
 
@@ -221,8 +222,11 @@ def part_choices(_: int) -> None:
     graph = load("ICEWS14")
     others = {"classes": (6, 20), "warm": (0.0, 0.3), "rate": (0.025, 0.1), "own_rate": (0.0, 0.05)}
     changes = [{}, *({name: value} for name, values in others.items() for value in values)]
-    for change in changes:
-        scorer = ForecastSettings(**change).fit(graph).scorer(graph, SPLITS)
+    listed = [{"listed": n} for n in (250, 1000, 10**9)]  # no parameter: answers of a relation
+    for change in changes + listed:
+        with patch.object(recency, "LISTED", change.get("listed", recency.LISTED)):
+            settings = {name: value for name, value in change.items() if name != "listed"}
+            scorer = ForecastSettings(**settings).fit(graph).scorer(graph, SPLITS)
         rank = ranked(scorer, graph, "valid").ranks["rank_exact_average"].to_numpy()
         print(f"(choices) {change or 'defaults'}: valid, average ties: {figures(rank)}", flush=True)
 

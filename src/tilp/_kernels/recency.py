@@ -392,6 +392,8 @@ def _gather_answers(
     for item in range(n_items):
         run = begin + item
         if late:
+            if features.answer_class[item]:
+                continue
             entity = features.candidate[item]
             run = lower_bound(answers.target, begin, end, entity)
             if run == end or answers.target[run] != entity:

@@ -394,7 +394,7 @@ def run_queries(
     is_new = np.any(np.diff(np.stack([subject, relation, time]), axis=1) != 0, axis=0)
     first = np.flatnonzero(np.append(True, is_new))
     answer_offsets = np.append(first, len(time))
-    for part in split_by_cost(np.ones(len(first)), _PROGRESS_STEPS):
+    for part in split_by_cost(np.ones(len(first)), _PROGRESS_STEPS if progress else 1):
         rows = first[part]
         queries = (subject[rows], relation[rows], time[rows])
         offsets = answer_offsets[part.start : part.stop + 1]
