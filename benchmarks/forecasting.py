@@ -12,8 +12,8 @@ is every fact dated before the query, of valid and test too; the filter is that 
            that are fitted and plainly applied in the same run; one rule's curve;
   older    CPU seconds of fitting and ranking test, here and at an older commit of this repository,
            in turn;
-  scale    a world of events from 10 thousand to a million facts: CPU seconds of fitting and of
-           1,000 queries, and the memory that the fit added;
+  scale    a world of events from 10 thousand to a million facts, packed, each in a process that
+           only fits, then asks 1,000 queries: CPU seconds, and the peak of memory while it fits;
   update   ICEWS14, the days of test added one by one: seconds of each, by facts known before;
   choices  the same on valid alone, for other choices than the defaults, one at a time;
   lengths  the same figures as the first, by the lengths of rules;
@@ -25,7 +25,6 @@ Seconds are of the processor, after the loops are compiled.
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,7 @@ import time
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -40,7 +40,7 @@ from published import load
 
 import tilp
 from tilp.evaluation import Evaluation, evaluate
-from tilp.forecasting import ForecastSettings, TimestampRules, TimestampScorer
+from tilp.forecasting import ForecastSettings, TimestampRules, TimestampScorer, recency
 from tilp.graph import SPLITS, QueryTable
 from tilp.scoring import Scores
 
@@ -134,6 +134,7 @@ def part_own(seeds: int) -> None:
           f"own take {max(own) / plain:.2f} of that at most")  # fmt: skip
 
 
+SCALES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 OLDER = "324b996"
 _TIMED = """
 import sys, time
@@ -172,23 +173,35 @@ def part_older(seeds: int) -> None:
             print(f"(older) {version}: {seconds:.1f} CPU seconds, test MRR {mrr:.4f}", flush=True)
 
 
+_FITTED = """
+import sys, time
+import numpy as np, tilp
+from tilp._utils.memory import forget_peak, peak_megabytes
+from tilp.graph import QueryTable
+graph = tilp.read(sys.argv[1])
+tilp.ForecastRules(n_jobs=1).fit(tilp.datasets.world(0, 1_000).graph)
+forget_peak()
+before, began = peak_megabytes(), time.process_time()
+model = tilp.ForecastRules(n_jobs=1).fit(graph)
+fitted, peak = time.process_time(), peak_megabytes()
+rows = np.asarray(graph.rows("test"), np.int64)[:500]
+queries = QueryTable.of_facts(graph, rows, walked=False)
+model.scorer().evidence
+began_asking = time.process_time()
+model.scorer().score(queries)
+print(f"(scale) {len(graph):,} facts: fit {fitted - began:.1f} CPU seconds, peak {peak:,.0f} MB, "
+      f"{peak - before:,.0f} more than before; {len(queries):,} queries "
+      f"{time.process_time() - began_asking:.2f} s", flush=True)
+"""
+
+
 def part_scale(_: int) -> None:
-    ForecastSettings().fit(tilp.datasets.world(0, 1_000).graph)
-    for size in (10_000, 100_000, 300_000, 1_000_000):
-        graph = tilp.datasets.world(0, size).graph
-        before, began = peak_memory(), time.process_time()
-        model = tilp.ForecastRules(n_jobs=1).fit(graph)
-        fitted, after = time.process_time(), peak_memory()
-        rows = np.asarray(graph.rows("test"), np.int64)[:500]
-        model.scorer().score(QueryTable.of_facts(graph, rows, walked=False))
-        ranked_at = time.process_time()
-        print(f"(scale) {len(graph):,} facts: fit {fitted - began:.1f} CPU seconds, "
-              f"{(after - before) / 1e6:,.0f} MB more; {2 * len(rows):,} queries "
-              f"{ranked_at - fitted:.1f} s", flush=True)  # fmt: skip
-
-
-def peak_memory() -> int:
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for size in SCALES:
+        with tempfile.TemporaryDirectory() as folder:
+            tilp.write(tilp.datasets.world(0, size).graph, Path(folder) / "facts")
+            packed = Path(folder) / "packed"
+            tilp.pack(Path(folder) / "facts", packed)
+            subprocess.run([sys.executable, "-c", _FITTED, str(packed)], check=True)
 
 
 def part_update(_: int) -> None:
@@ -209,8 +222,11 @@ def part_choices(_: int) -> None:
     graph = load("ICEWS14")
     others = {"classes": (6, 20), "warm": (0.0, 0.3), "rate": (0.025, 0.1), "own_rate": (0.0, 0.05)}
     changes = [{}, *({name: value} for name, values in others.items() for value in values)]
-    for change in changes:
-        scorer = ForecastSettings(**change).fit(graph).scorer(graph, SPLITS)
+    listed = [{"listed": n} for n in (250, 1000, 10**9)]  # no parameter: answers of a relation
+    for change in changes + listed:
+        with patch.object(recency, "LISTED", change.get("listed", recency.LISTED)):
+            settings = {name: value for name, value in change.items() if name != "listed"}
+            scorer = ForecastSettings(**settings).fit(graph).scorer(graph, SPLITS)
         rank = ranked(scorer, graph, "valid").ranks["rank_exact_average"].to_numpy()
         print(f"(choices) {change or 'defaults'}: valid, average ties: {figures(rank)}", flush=True)
 

@@ -189,8 +189,15 @@ def test_the_command_line_and_the_service_work_with_a_forecaster(run, tmp_path):
         assert about["task"] == "forecast" and "before the query's time" in about["evidence"]
         query = {"relation": "visits", "subject": "guest 1"}
         assert post(client, "predict", query)["answers"][0]["candidate"] == best
-        reasons = post(client, "explain", query)["reasons"]
+        found = post(client, "explain", {**query, "pictures": True})
+        reasons = found["reasons"]
         assert any(member["picture"] for reason in reasons for member in reason["members"])
+        assert (found["query"]["start"], found["query"]["end"]) == (model.now, model.now)
+        grounding = reasons[0]["groundings"][0]
+        facts = [{name: fact[name] for name in ("id", "inverse")} for fact in grounding["facts"]]
+        asked = {**query, "candidate": found["candidate"], "facts": facts}
+        picture = client.post("/api/v1/picture", json=asked).text
+        assert picture == grounding["svg"] and model.now in picture and "no dates" not in picture
 
 
 @pytest.mark.parametrize("ids_first", [False, True])

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -40,6 +41,13 @@ from tilp.rules import parse_rule
 from tilp.time import UNKNOWN
 from tilp.types import Unit
 
+LISTED = st.sampled_from([1, 2, 500])
+
+
+def listing(n):
+    """Let so many answers of a relation be candidates."""
+    return patch("tilp.forecasting.recency.LISTED", n)
+
 
 def class_of(maxima, value):
     return sum(value > maximum for maximum in maxima)
@@ -51,7 +59,10 @@ def plain_features(edges, table, subject, relation, time):
     recencies, counts = len(gaps) + 1, len(MAX_COUNTS) + 1
     earlier = [edge for edge in edges if edge[3] < time]
     met = sorted({edge[2] for edge in earlier if edge[0] == subject})
-    answered = sorted({edge[2] for edge in earlier if edge[1] == relation})
+    answers = sorted((edge[3], edge[2]) for edge in earlier if edge[1] == relation)
+    answered = sorted({entity for _, entity in answers})
+    if len(answered) > table.listed:
+        answered = list(dict.fromkeys(entity for _, entity in answers[::-1][: table.listed]))
     answered = [entity for entity in answered if entity != subject or entity in met]
     rules = range(table.rule_offsets[relation], table.rule_offsets[relation + 1])
     rule_of = {int(table.body[rule]): rule for rule in rules}
@@ -77,12 +88,18 @@ def plain_features(edges, table, subject, relation, time):
         features.append((entity, blocks.pair_history + recency * counts + facts))
         features.append((entity, blocks.pair_latest + recency * (recencies + 1) + latest))
     n_answers = {}
-    for entity in answered:
-        times = [edge[3] for edge in earlier if edge[1:3] == (relation, entity)]
+
+    def add_answers(entity):
+        times = [when for when, other in answers if other == entity]
+        if entity in n_answers or not times:
+            return
         recency, count = class_of(gaps, time - max(times)), class_of(MAX_COUNTS, len(times))
         n_answers[entity], known = count + 1, entity in met
         features.append((entity, blocks.answer_recency + known * recencies + recency))
-        features += [(entity, blocks.answer_count + count)] * known
+        features.extend([(entity, blocks.answer_count + count)] * known)
+
+    for entity in answered:
+        add_answers(entity)
     shared = plain_shared(earlier, gaps, subject, time)
     similar = plain_similar(earlier, shared, subject, relation)
     order = list(dict.fromkeys([*met, *answered, *shared, *similar]))
@@ -90,6 +107,8 @@ def plain_features(edges, table, subject, relation, time):
         features.append((entity, blocks.met_shared + class_of(MAX_SHARED, shared[entity])))
     for entity in [entity for entity in similar if entity in met]:
         features.append((entity, blocks.met_similar + class_of(MAX_SIMILAR, similar[entity])))
+    for entity in order:
+        add_answers(entity)
     for sums, block in ((shared, blocks.shared_rank), (similar, blocks.similar_rank)):
         unmet = {entity: sums[entity] for entity in order if entity in sums and entity not in met}
         for entity, total in unmet.items():
@@ -204,10 +223,11 @@ def plain_fit(graph, config, table):
 
 @NO_WARNING
 @settings(max_examples=60)
-@given(event_graphs(max_facts=14), st.integers(1, 4), st.sampled_from([0.0, 0.3]), SEEDS)
-def test_learning_equals_a_plain_pass_over_train(graph, classes, warm, seed):
+@given(event_graphs(max_facts=14), st.integers(1, 4), st.sampled_from([0.0, 0.3]), SEEDS, LISTED)
+def test_learning_equals_a_plain_pass_over_train(graph, classes, warm, seed, listed):
     config = ForecastSettings(classes, warm, rate=0.5, own_rate=0.2, seed=seed)
-    model = config.fit(graph)
+    with listing(listed):
+        model = config.fit(graph)
     weights, body_support, support = plain_fit(graph, config, model.table)
     assert model.weights == pytest.approx(weights)
     assert np.array_equal(model.body_support, body_support)
@@ -216,9 +236,12 @@ def test_learning_equals_a_plain_pass_over_train(graph, classes, warm, seed):
 
 @NO_WARNING
 @settings(max_examples=60)
-@given(event_graphs(max_facts=12, splits=("train", "test")), st.integers(1, 4), SEEDS)
-def test_scores_are_summed_weights_and_all_others_share_less_than_the_last(graph, classes, seed):
-    fitted = ForecastSettings(classes).fit(graph)
+@given(event_graphs(max_facts=12, splits=("train", "test")), st.integers(1, 4), SEEDS, LISTED)
+def test_scores_are_summed_weights_and_all_others_share_less_than_the_last(
+    graph, classes, seed, listed
+):
+    with listing(listed):
+        fitted = ForecastSettings(classes).fit(graph)
     weights = np.random.default_rng(seed).normal(size=len(fitted.weights))
     model = replace(fitted, weights=weights)
     queries = queries_of(range(len(graph.entities)), directed_relations(graph), [1991, 1994, 1997])
@@ -250,9 +273,10 @@ def same_scores(first, second):
 
 @NO_WARNING
 @settings(max_examples=40)
-@given(event_graphs(max_facts=12, splits=SPLITS), st.sampled_from([1991, 1993, 1996]))
-def test_nothing_dated_at_or_after_the_query_is_used(graph, time):
-    model = ForecastSettings(rate=0.5).fit(graph)
+@given(event_graphs(max_facts=12, splits=SPLITS), st.sampled_from([1991, 1993, 1996]), LISTED)
+def test_nothing_dated_at_or_after_the_query_is_used(graph, time, listed):
+    with listing(listed):
+        model = ForecastSettings(rate=0.5).fit(graph)
     queries = queries_of(range(len(graph.entities)), directed_relations(graph), [time])
     times = event_times(graph.start, graph.end)
     earlier = graph.without(np.flatnonzero(times >= time))
@@ -261,13 +285,14 @@ def test_nothing_dated_at_or_after_the_query_is_used(graph, time):
 
 @NO_WARNING
 @settings(max_examples=40)
-@given(event_graphs(max_facts=14), st.sampled_from([1993, 1996]))
-def test_later_facts_do_not_change_what_is_learned_from_earlier_ones(graph, time):
+@given(event_graphs(max_facts=14), st.sampled_from([1993, 1996]), LISTED)
+def test_later_facts_do_not_change_what_is_learned_from_earlier_ones(graph, time, listed):
     """Weights of queries on early facts are the same with and without later evidence."""
     edges = TimedEdges.of(graph, "train")
     early = edges.time < time
     assume(early.any())
-    table = table_of(edges)
+    with listing(listed):
+        table = table_of(edges)
     rates, learned = learning_rates(table, 0.5, 0.02), []
     for mask in (np.ones_like(early), early):
         shape = len(table.body) + len(table.rule_offsets) - 1, len(table.gaps) + 1

@@ -133,6 +133,29 @@ def test_predictions_in_parts_and_updates_are_those_of_one_thread(workers, graph
     assert found == expected
 
 
+def test_a_forecaster_and_its_answers_are_those_of_one_thread(workers, graph, tmp_path):
+    queries = graph.frame("valid").select("relation", "subject", "start").cast(pl.String)
+    asked = [*(queries.to_dicts() * 6), {"relation": "livesIn", "subject": queries["subject"][0]}]
+    rows = np.flatnonzero(graph.relation == graph.relations.find("livesIn"))[::4]
+    place = np.full(len(graph), LEFT_OUT)
+    place[rows] = TRAIN
+    new = reassign_splits(graph, place)
+    found = {}
+    for backend in ("serial", "threads", "ray"):
+        folder = tmp_path / backend
+        model = tilp.ForecastRules(n_jobs=2, backend=backend).fit(graph.without(rows))
+        model.save(folder / "model")
+        model.update(new).save(folder / "updated")
+        model.predict_to(folder / "parts", queries, 3, explain=1, part_size=50)
+        ranks = model.evaluate("valid").ranks
+        found[backend] = contents(folder), ranks, model.predict(asked, 3), model.forecast(20)
+    assert len(asked) > 512  # more than one chunk
+    for backend in ("threads", "ray"):
+        assert found[backend][0] == found["serial"][0]
+        for ours, theirs in zip(found[backend][1:], found["serial"][1:], strict=True):
+            assert ours.equals(theirs)
+
+
 def test_a_packed_graph_travels_to_where_its_files_are_not(workers, graph, tmp_path):
     tilp.write(graph, tmp_path / "facts")
     packed = tilp.pack(tmp_path / "facts", tmp_path / "packed")

@@ -73,6 +73,7 @@ class WeightTable(NamedTuple):
     shared: Array  # likewise of the strength of shared partners
     similar: Array  # likewise of the answers of similar entities
     blocks: WeightBlocks
+    listed: int  # answers of a relation that are candidates: all, or else those of the latest facts
 
 
 class Strengths(NamedTuple):
@@ -146,7 +147,7 @@ def _gather_features(
     for rule in range(table.rule_offsets[relation], table.rule_offsets[relation + 1]):
         features.rule_of[table.body[rule]] = -1
     n, size = _gather_answers(
-        evidence.answers, table, features, subject, relation, time, stamp, n_met, size
+        evidence.answers, table, features, subject, relation, time, stamp, n_met, n_met, size, False
     )
     entities, blocks = evidence.entities, table.blocks
     n_shared = _share_partners(entities, table, features, subject, time, stamp)
@@ -160,6 +161,9 @@ def _gather_features(
         features, features.similar, n_similar, table.similar, blocks.met_similar, stamp, n_met, n,
         size,
     )  # fmt: skip
+    _, size = _gather_answers(
+        evidence.answers, table, features, subject, relation, time, stamp, n_met, n, size, True
+    )
     size = _add_ranks(features, features.shared, table, blocks.shared_rank, stamp, n_met, n, size)
     size = _add_ranks(features, features.similar, table, blocks.similar_rank, stamp, n_met, n, size)
     n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
@@ -370,19 +374,38 @@ def _gather_met(
 @kernel
 def _gather_answers(
     answers: ByAnswer, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
-    time: int, stamp: int, n_met: int, size: int,
+    time: int, stamp: int, n_met: int, n: int, size: int, late: bool,
 ) -> tuple[int, int]:  # fmt: skip
-    """Gather the candidates that answered the relation before, for any subject."""
+    """Gather the candidates that answered the relation before, for any subject.
+
+    If they are too many, those of the latest facts. Then other candidates are looked up: `late`.
+    """
     n_recencies = len(table.gaps) + 1
     blocks = table.blocks
-    n = n_met
-    for run in range(answers.offsets[relation], answers.offsets[relation + 1]):
+    begin, end = answers.offsets[relation], answers.offsets[relation + 1]
+    every = lower_bound(answers.first, begin, end, time) - begin <= table.listed
+    low, high = answers.run_offsets[begin], answers.run_offsets[end]
+    high = lower_bound(answers.latest, low, high, time)
+    n_items = end - begin if every else min(high - low, table.listed)
+    if late:
+        n_items = 0 if every else n
+    for item in range(n_items):
+        run = begin + item
+        if late:
+            if features.answer_class[item]:
+                continue
+            entity = features.candidate[item]
+            run = lower_bound(answers.target, begin, end, entity)
+            if run == end or answers.target[run] != entity:
+                continue
+        elif not every:
+            run = answers.latest_run[high - 1 - item]
         if features.answer_time[run] != time:
             low = answers.run_offsets[run]
-            high = lower_bound(answers.time, low, answers.run_offsets[run + 1], time)
-            recency = _recency(table, time - answers.time[high - 1]) if high > low else -1
+            last = lower_bound(answers.time, low, answers.run_offsets[run + 1], time)
+            recency = _recency(table, time - answers.time[last - 1]) if last > low else -1
             features.answer_time[run], features.answer_recency[run] = time, recency
-            features.answer_count[run] = _class_of(table.counts, high - low)
+            features.answer_count[run] = _class_of(table.counts, last - low)
         recency, count = features.answer_recency[run], features.answer_count[run]
         if recency < 0:
             continue
@@ -392,6 +415,8 @@ def _gather_answers(
                 continue
             n = _add_candidate(features, n, entity, stamp)
         index = features.index_of[entity]
+        if features.answer_class[index]:
+            continue
         features.answer_class[index] = count + 1
         met = 1 if index < n_met else 0
         first = blocks.answer_recency + met * n_recencies

@@ -178,3 +178,6 @@ class ByAnswer(NamedTuple):
     target: Array
     run_offsets: Array
     time: Array
+    first: Array  # the first times of a relation's runs, ascending
+    latest: Array  # times by relation and time
+    latest_run: Array  # the run of each of these

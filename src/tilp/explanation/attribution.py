@@ -16,7 +16,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
 from tilp.rules import Phrasings, RuleSet
 from tilp.scoring import Query, Scorer
-from tilp.scoring.queries import query_table, read_queries
+from tilp.scoring.queries import query_table, read_queries, with_dates
 from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, Evidence, FactPath
 from tilp.time import Interval
 
@@ -81,7 +81,7 @@ class Explainer:
             other = None if rival is None else scored.standing(rival)
             explanations.append(
                 types.Explanation(
-                    query=query,
+                    query=with_dates(query, asked, self._graph.unit),
                     claim=here._sentences(scored, candidate).claim(relation),
                     candidate=label(candidate),
                     **asdict(scored.standing(candidate)),

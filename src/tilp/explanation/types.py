@@ -162,7 +162,7 @@ class Explanation:
     """Explanation of the score and rank of a candidate, against another candidate, its rival.
 
     Attributes:
-        query: The query as it was given.
+        query: The query as it was given, or with the date that a forecaster asked it at.
         claim: The fact that the candidate makes of the query, in words.
         candidate: Name of the candidate.
         rank: Rank among all entities; equal scores in the order of entities.

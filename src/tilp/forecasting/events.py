@@ -94,7 +94,11 @@ class TimedEdges:
         """Edges by relation, target and time."""
         order, (relation, target), offsets = self._group(self.relation, self.target)
         relation_offsets = np.searchsorted(relation, np.arange(2 * self.n_relations + 1))
-        return ByAnswer(relation_offsets, target, offsets, self.time[order])
+        time, run = self.time[order], np.repeat(np.arange(len(target)), np.diff(offsets))
+        by_time = np.lexsort((time, relation[run]))
+        first = time[offsets[:-1]]
+        first = first[np.lexsort((first, relation))]
+        return ByAnswer(relation_offsets, target, offsets, time, first, time[by_time], run[by_time])
 
     @cached_property
     def by_relation(self) -> ByRelation:

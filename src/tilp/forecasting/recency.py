@@ -33,6 +33,7 @@ from tilp.viz.svg import Drawing, colour
 MAX_COUNTS = (1, 2, 3, 5, 10, 20)  # of each class but the last, which holds all larger counts
 MAX_SHARED = tuple(np.geomspace(0.15, 4.0, 6).tolist())  # likewise of the strength of partners
 MAX_SIMILAR = tuple(np.geomspace(0.05, 8.0, 6).tolist())  # likewise of similar entities' answers
+LISTED = 500  # answers of a relation that are candidates; of more, those of so many latest facts
 _PROGRESS_STEPS = 20
 _LOOKUP = 4096  # gaps whose class is looked up
 
@@ -64,7 +65,7 @@ def make_table(rules: Ints, n_directed: int, gaps: Ints) -> WeightTable:
     rule_offsets, blocks = np.searchsorted(head, np.arange(n_directed + 1)), offsets.tolist()
     lookup = np.searchsorted(gaps, np.arange(min(_LOOKUP, gaps.max(initial=0) + 1)))
     limits = (np.array(MAX_COUNTS), np.array(MAX_SHARED), np.array(MAX_SIMILAR))
-    return WeightTable(rule_offsets, body, gaps, lookup, *limits, WeightBlocks(*blocks))
+    return WeightTable(rule_offsets, body, gaps, lookup, *limits, WeightBlocks(*blocks), LISTED)
 
 
 def learning_rates(table: WeightTable, rate: float, own_rate: float) -> Floats:
@@ -393,7 +394,7 @@ def run_queries(
     is_new = np.any(np.diff(np.stack([subject, relation, time]), axis=1) != 0, axis=0)
     first = np.flatnonzero(np.append(True, is_new))
     answer_offsets = np.append(first, len(time))
-    for part in split_by_cost(np.ones(len(first)), _PROGRESS_STEPS):
+    for part in split_by_cost(np.ones(len(first)), _PROGRESS_STEPS if progress else 1):
         rows = first[part]
         queries = (subject[rows], relation[rows], time[rows])
         offsets = answer_offsets[part.start : part.stop + 1]

@@ -39,9 +39,10 @@ class ForecastScorer:
     """Scorer by recency features of facts dated before the query.
 
     A score is the sum of the weights of a candidate's features. Candidates are the entities that
-    the subject met before, those that answered the relation before, those that share partners with
-    the subject, and the answers of such entities; all others have one score, below them. A query
-    without a date is asked at `now`, the first instant after all facts.
+    the subject met before, those that answered the relation before (of more than 500, those of its
+    latest 500 facts), those that share partners with the subject, and the answers of such entities;
+    all others have one score, below them. A query without a date is asked at `now`, the first
+    instant after all facts.
     """
 
     model: ForecastModel  # for the graph's relations
@@ -104,6 +105,7 @@ class ForecastScorer:
         """Estimate how many numbers are in memory while each query is scored."""
         runs = np.diff(self.evidence.answers.offsets)[queries.directed_relation]
         met = np.diff(self.evidence.pairs.offsets)[queries.subject]
+        runs = np.minimum(runs, self.model.table.listed)
         return np.asarray(runs + met + kernel.PARTNERS**2, np.float64)
 
     def without(self, facts: Iterable[int]) -> ForecastScorer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,7 @@ import polars as pl
 from tilp._utils.arrays import Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.time import OPEN_END, UNKNOWN, Interval, parse_date
+from tilp.time import OPEN_END, UNKNOWN, Interval, format_time, parse_date
 from tilp.types import Unit
 
 
@@ -87,6 +87,13 @@ def read_queries(queries: Query | Iterable[Any]) -> list[Query]:
             raise TilpError(f"query {position}, {query}: {query.problem}")
         checked.append(query)
     return checked
+
+
+def with_dates(query: Query, asked: QueryTable, unit: Unit) -> Query:
+    """Return a query with the dates that it is asked at, the first of a table, if it has none."""
+    start, end = (format_time(int(date[0]), unit) for date in asked.given_dates())
+    undated = _is_empty(query.start) and _is_empty(query.end)
+    return replace(query, start=start, end=end) if undated and (start or end) else query
 
 
 def query_table(graph: TemporalGraph, queries: Sequence[Query]) -> QueryTable:

@@ -14,7 +14,6 @@ from tilp.errors import TilpError
 from tilp.web import schemas
 from tilp.web.errors import Code, ServiceError, from_tilp_error
 from tilp.web.state import ServiceState
-from tilp.web.views import draw_facts
 
 PREFIX = "/api/v1"
 BATCH = "/predict/batch"
@@ -136,10 +135,9 @@ def api_router(state: ServiceState) -> APIRouter:
     @ask("/picture", response_class=Response, responses=body_errors | drawing)
     async def picture(request: schemas.PictureRequest) -> Response:
         """Draw one grounding of an explanation."""
-        graph = state.views.data.graph
         steps = [(step.id, step.inverse) for step in request.facts]
-        query, candidate = request.query, request.candidate
-        svg = await state.queue.run(draw_facts, graph, query, candidate, steps)
+        draw = partial(state.views.model.draw_facts, request.query, request.candidate)
+        svg = await state.queue.run(draw, steps)
         return Response(svg, media_type=_SVG)
 
     @router.get("/data", response_model=schemas.DataSummary, tags=["data"])

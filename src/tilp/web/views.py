@@ -19,7 +19,7 @@ from tilp.model import TILP
 from tilp.rules import Phrasings, RuleSet
 from tilp.rules.picture import draw_rule
 from tilp.scoring import Predictions, Query, TopKPredictor
-from tilp.scoring.queries import query_table, read_queries
+from tilp.scoring.queries import query_table, read_queries, with_dates
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.types import RuleOrder, Unit
 
@@ -67,6 +67,19 @@ class ModelView:
             _add_pictures(found, json)
         return json
 
+    def draw_facts(self, query: Query, candidate: str, steps: Iterable[tuple[int, bool]]) -> str:
+        """Draw facts, each a row and whether to read it backwards, as a candidate's grounding."""
+        graph, walked = self._graph, []
+        for row, inverse in steps:
+            if row >= len(graph):
+                raise UnknownNameError(f"no fact has the id {row}; there are {len(graph):,}")
+            walked.append(WalkedFact(row, graph.fact(row), inverse))
+        (parsed,) = read_queries([query])
+        table = query_table(graph, [parsed])  # refuses unknown names and dates
+        asked = with_dates(parsed, self._scorer.rule_scorer.resolve_dates(table), graph.unit)
+        name = graph.entities.label(graph.entities.find(candidate))
+        return draw_grounding(Grounding(tuple(walked)), asked, name)
+
     def warm_up(self) -> Query:
         """Compile and load all that answers and explanations need; return an example query."""
         example = self._find_example()
@@ -106,21 +119,6 @@ def _add_pictures(explanation: Explanation, json: dict[str, Any]) -> None:
         name = explanation.rival if reason.of_rival else explanation.candidate
         for grounding, shown in zip(reason.groundings, listed["groundings"], strict=True):
             shown["svg"] = draw_grounding(grounding, explanation.query, name)
-
-
-def draw_facts(
-    graph: TemporalGraph, query: Query, candidate: str, steps: Iterable[tuple[int, bool]]
-) -> str:
-    """Draw facts, each a row and whether to read it backwards, as a grounding of a candidate."""
-    walked = []
-    for row, inverse in steps:
-        if row >= len(graph):
-            raise UnknownNameError(f"no fact has the id {row}; there are {len(graph):,}")
-        walked.append(WalkedFact(row, graph.fact(row), inverse))
-    (parsed,) = read_queries([query])
-    query_table(graph, [parsed])  # refuses unknown names and dates
-    name = graph.entities.label(graph.entities.find(candidate))
-    return draw_grounding(Grounding(tuple(walked)), parsed, name)
 
 
 class DataView:
