@@ -50,6 +50,7 @@ def mine_command(
     Args:
         relation: Mine rules for this; repeatable.
     """
+    from tilp._utils.files import locked
     from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
     from tilp.walks.mining import MiningCheckpoint
@@ -59,17 +60,21 @@ def mine_command(
     settings = MiningSettings(
         grains, max_length, min_support, top, sample=sample, limit=limit, seed=seed
     )
-    run = MiningCheckpoint(graph, relation or list(graph.relations), settings, out)
-    if run.done:
-        print_warning(f"going on where {run.notes} stopped: {len(run.done)} relations are done")
-    with task_bar("mine") as advance, Workers(thread_count(threads), backend, address) as workers:
-        try:
-            rules = run.finish(workers=workers, progress=advance)
-        except KeyboardInterrupt:
-            raise TilpError(
-                f"stopped; {out} holds the rules of {len(run.done)} of {len(run.relations)} "
-                "relations. The same command goes on from there."
-            ) from None
+    with locked(out, beside=True):
+        run = MiningCheckpoint(graph, relation or list(graph.relations), settings, out)
+        if run.done:
+            print_warning(f"going on where {run.notes} stopped: {len(run.done)} relations are done")
+        with (
+            task_bar("mine") as advance,
+            Workers(thread_count(threads), backend, address) as workers,
+        ):
+            try:
+                rules = run.finish(workers=workers, progress=advance)
+            except KeyboardInterrupt:
+                raise TilpError(
+                    f"stopped; {out} holds the rules of {len(run.done)} of {len(run.relations)} "
+                    "relations. The same command goes on from there."
+                ) from None
     output().print(f"{out}: {rules}")
     best = sorted(rules, key=lambda mined: (-mined.measure, str(mined.rule)))[:_SHOWN]
     print_rules(best, "the best of them")
