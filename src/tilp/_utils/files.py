@@ -66,12 +66,22 @@ def unique_file_name(name: str) -> str:
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside a file; it replaces the file when all of it is written."""
+    if path.exists() and not path.is_file():  # a pipe or a device
+        yield path
+        return
+    path = path.resolve()  # a link stays one
     partial = path.with_name(f".{path.name}.partial")
     try:
         yield partial
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with new_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
@@ -233,9 +243,7 @@ def write_note(
     note = {"format": format, "version": version, "tilp": __version__, **content}
     if sign:
         note["sha256"] = note_digest(note)
-    with new_file(path) as partial:
-        text = json.dumps(note, indent=indent, ensure_ascii=False)
-        partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+    write_text(path, json.dumps(note, indent=indent, ensure_ascii=False) + "\n")
 
 
 def read_note(
