@@ -116,26 +116,30 @@ def test_a_stopped_run_resumes_to_the_same_file(world, tmp_path):
     assert not whole.with_name("whole.jsonl.unfinished").exists()
     run = MiningCheckpoint(world.graph, relations, settings, stopped)
     stop_after_first(run)
-    finished = RuleSet.read_jsonl(stopped)
+    assert not stopped.exists()  # half a file is not a whole one
+    finished = RuleSet.read_jsonl(tmp_path / "stopped.jsonl.unfinished-rules")
     assert {one.rule.head.relation for one in finished} == set(run.done) < set(relations)
     again = MiningCheckpoint(world.graph, relations, settings, stopped)
     assert again.done == run.done
     assert again.finish(threads=2) == RuleSet.read_jsonl(whole)
     assert stopped.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stopped.jsonl", "whole.jsonl"]
 
 
 def test_a_file_begun_with_other_settings_is_not_touched(world, tmp_path):
     out = tmp_path / "rules.jsonl"
     run = MiningCheckpoint(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=1), out)
     stop_after_first(run)
-    before = out.read_bytes()
+    kept = tmp_path / "rules.jsonl.unfinished-rules"
+    before = kept.read_bytes()
     with pytest.raises(TilpError, match="begun with other data or settings"):
         MiningCheckpoint(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=2), out)
-    assert out.read_bytes() == before
+    assert kept.read_bytes() == before
     run.notes.write_text("{")
     with pytest.raises(TilpError, match="cannot be read; remove it"):
         MiningCheckpoint(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=1), out)
     run.notes.unlink()
+    out.touch()
     with pytest.raises(TilpError, match="exists: choose another"):
         MiningCheckpoint(world.graph, ["diedIn"], MiningSettings(max_length=1), out)
     with pytest.raises(TilpError, match="did you mean 'diedIn'"):

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import tilp
+from models import KilledError, kill_at
 from tilp import TILP, Query, TILPConfig
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.rules import RuleSet
@@ -224,7 +225,7 @@ def test_a_fit_that_is_killed_again_and_again_makes_the_same_model(run, tmp_path
     command = [sys.executable, "-m", "tilp", "fit", data, "--out", out, *options]
     left = []
     for name, size in (
-        ("rules.jsonl", 10_000),
+        ("rules.jsonl.unfinished-rules", 10_000),
         ("entries-held-out.npz", 1),
         ("training-state.npz", 1),
     ):
@@ -531,6 +532,23 @@ def test_explanations_as_page_and_picture(run, folder, model, fact, tmp_path):
         "explain", folder, "--relation", "livesIn", *asked, "--svg", picture, "--groundings", 0
     )
     assert code == 2 and "nothing to draw" in err and "--groundings" in err
+
+
+def test_a_command_that_is_killed_leaves_pages_and_pictures_as_they_were(
+    run, data, folder, fact, tmp_path, monkeypatch
+):
+    asked = ("--relation", "livesIn", "--subject", fact["subject"])
+    for name, command in (
+        ("why.html", ("explain", folder, *asked, "--html", tmp_path / "why.html")),
+        ("1.svg", ("rules", folder, "--svg", tmp_path)),
+        ("facts.png", ("inspect", data, "--plot", tmp_path / "facts.png")),
+    ):
+        (tmp_path / name).write_text("before")
+        with monkeypatch.context() as patched, pytest.raises(KilledError):
+            kill_at(patched, name, 1, "before")
+            run(*command)
+        assert (tmp_path / name).read_text() == "before"
+        assert run(*command)[0] == 0 and (tmp_path / name).read_bytes() != b"before"
 
 
 # what is no model

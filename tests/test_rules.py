@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models import KilledError, kill_at
 from tilp.errors import DataError, TilpError
 from tilp.rules import (
     FORMS,
@@ -284,3 +285,18 @@ def test_filter_sort_merge_and_diff(some):
     assert difference.changed == ((some[0], other[0]),)
     with pytest.raises(TilpError, match="each rule once"):
         RuleSet([some[0], some[0]])
+
+
+@pytest.mark.parametrize("write", ["write", "write_jsonl", "write_csv"])
+def test_a_writer_that_is_stopped_leaves_the_file_as_it_was(tmp_path, monkeypatch, write):
+    path = tmp_path / "rules.csv"
+    path.write_text("before")
+    with monkeypatch.context() as patched, pytest.raises(KilledError):
+        kill_at(patched, path.name, 1, "before")
+        getattr(RuleSet(), write)(path)
+    assert [one.name for one in tmp_path.iterdir()] == ["rules.csv"]
+    assert path.read_text() == "before"
+    link = tmp_path / "link.csv"
+    link.symlink_to(path)
+    getattr(RuleSet(), write)(link)
+    assert link.is_symlink() and path.read_text() != "before"

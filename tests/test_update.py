@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -420,3 +421,61 @@ def test_a_model_that_was_about_to_be_replaced_is_told_of(tmp_path):
     with pytest.raises(TilpError, match="no model"):
         fitted().save(tmp_path / "thesis", replace=True)
     assert (tmp_path / "thesis" / "text").exists()
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from tilp._utils.files import new_folder
+with new_folder(Path("model"), replace=True), new_folder(Path("new")):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_writer_is_refused_and_a_killed_one_is_cleaned_up_after(
+    run, tmp_path, saved, new_file
+):
+    place, new = fitted().save(tmp_path / "model"), tmp_path / "new"
+    was, pipe = contents(place), subprocess.PIPE
+
+    def hidden():
+        return sorted(one.name for one in tmp_path.iterdir() if one.name.startswith("."))
+
+    command = [sys.executable, "-c", HOLD]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=pipe, stdout=pipe) as writer:
+        assert writer.stdout.readline() == b"held\n"
+        told = f"process {writer.pid} on {platform.node()}"
+        for command in (
+            ("update", place, new_file, "--in-place"),
+            ("update", saved, new_file, "--out", new),
+            ("fit", new_file, "--out", new),
+            ("mine", new_file, "--out", new),
+            ("convert", new_file, "--out", new),
+        ):
+            code, _, err = run(*command)
+            assert code == 2 and told in " ".join(err.split()), command
+        with pytest.raises(TilpError, match=told):
+            fitted().save(place, replace=True)
+        assert contents(place) == was and not new.exists() and len(hidden()) == 4
+        writer.kill()
+    assert [one for one in hidden() if one.endswith(".lock")] == [".model.lock", ".new.lock"]
+    assert run("update", place, new_file, "--in-place")[0] == 0
+    assert run("convert", new_file, "--out", new)[0] == 0 and not hidden()
+
+
+def test_of_two_updates_at_once_no_facts_are_lost(run, tmp_path, saved, new_file, monkeypatch):
+    place = fitted().save(tmp_path / "model")
+    update, refused = tilp.TILP.update, []
+
+    def second_meanwhile(model, *facts, **options):
+        monkeypatch.setattr(tilp.TILP, "update", update)
+        command = [sys.executable, "-m", "tilp", "update", place, new_file, "--in-place"]
+        refused.append(subprocess.run(command, capture_output=True, text=True, check=False))
+        return update(model, *facts, **options)
+
+    monkeypatch.setattr(tilp.TILP, "update", second_meanwhile)
+    assert run("update", place, new_file, "--in-place")[0] == 0
+    assert refused[0].returncode == 2
+    assert f"process {os.getpid()} on {platform.node()}" in refused[0].stderr
+    assert len(tilp.load(place)._fitted.updates) == 1

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from tilp._utils.arrays import Floats
+from tilp._utils.files import new_file
 from tilp.data_quality import facts_over_time
 from tilp.errors import TilpError
 from tilp.features.paper.distributions import Exponential, Gaussian
@@ -144,6 +145,7 @@ def _draw(
 
 def _save(figure: Figure, path: Path) -> None:
     try:
-        figure.savefig(path, dpi=150)
+        with new_file(path) as partial:
+            figure.savefig(partial, dpi=150, format=path.suffix[1:] or "png")
     except ValueError as failure:
         raise TilpError(f"{path}: {failure}") from failure

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+import platform
 import re
 import shutil
 import sys
@@ -11,7 +12,9 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from glob import escape
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,12 +66,22 @@ def unique_file_name(name: str) -> str:
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside a file; it replaces the file when all of it is written."""
+    if path.exists() and not path.is_file():  # a pipe or a device
+        yield path
+        return
+    path = path.resolve()  # a link stays one
     partial = path.with_name(f".{path.name}.partial")
     try:
         yield partial
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with new_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
@@ -79,64 +92,90 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     then. For a moment that one is called `backup_folder(folder)`.
     """
     try:
-        in_use = folder.exists() and any(folder.iterdir())
-        backup = backup_folder(folder)
-        if in_use and not replace:
-            raise TilpError(f"{folder} is not empty: choose another folder or empty it")
-        if in_use and backup.exists():
-            raise TilpError(
-                f"{backup} is in the way; it is from when {folder} was replaced before. Remove it, "
-                "or give it another name if you want to keep it."
-            )
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        try:
-            yield partial
-            umask = os.umask(0)
-            os.umask(umask)
-            partial.chmod(0o777 & ~umask)
-            if in_use:
-                _swap(partial, folder)
-            else:
-                if folder.exists():
-                    folder.rmdir()
-                partial.rename(folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        with locked(folder, beside=True) as is_locked:
+            in_use = folder.exists() and any(folder.iterdir())
+            backup = backup_folder(folder)
+            if in_use and not replace:
+                raise TilpError(f"{folder} is not empty: choose another folder or empty it")
+            if in_use and backup.exists():
+                raise TilpError(
+                    f"{backup} is in the way; it is from when {folder} was replaced before. "
+                    "Remove it, or give it another name if you want to keep it."
+                )
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            prefix = f".{folder.name}.partial-"
+            for left in folder.parent.glob(f"{escape(prefix)}*") if is_locked else ():
+                shutil.rmtree(left, ignore_errors=True)  # of a writer that was killed
+            partial = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
+            try:
+                yield partial
+                umask = os.umask(0)
+                os.umask(umask)
+                partial.chmod(0o777 & ~umask)
+                if in_use:
+                    _swap(partial, folder)
+                else:
+                    if folder.exists():
+                        folder.rmdir()
+                    partial.rename(folder)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
     except OSError as failure:
         raise TilpError(f"{folder} cannot be written: {failure}. Choose another path.") from failure
 
 
-@contextmanager
-def locked(folder: Path, wait: float | None = None) -> Iterator[None]:
-    """Lock an existing folder against other processes; a lock ends with its process.
+_held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())  # lock files
 
-    If another has it, try again every `wait` seconds; by default raise an error. Nothing is locked
-    where the system has no such locks.
+
+@contextmanager
+def locked(path: Path, wait: float | None = None, *, beside: bool = False) -> Iterator[bool]:
+    """Lock a folder against other writers, and yield whether it is: some systems have no locks.
+
+    The lock is held on the file `.lock` in the folder; with `beside`, for what is replaced as a
+    whole, on `.NAME.lock` beside it. It names process and host, and ends with the process, even
+    with a killed one. If another has it, try again every `wait` seconds; by default raise an error.
     """
+    place = path.resolve()
+    lock = place.with_name(f".{place.name}.lock") if beside else place / ".lock"
+    if beside and lock in _held.get():  # by a caller
+        yield True
+        return
     try:
         import fcntl
     except ImportError:
-        yield
+        yield False
         return
-    handle = os.open(folder, os.O_RDONLY)
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    is_locked = True
+    for attempt in count():
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(handle, 300).decode(errors="replace").strip() or "it has no name yet"
+            os.close(handle)
+            busy = f"another process is at work in {path} ({owner})"
+            if wait is None:
+                raise TilpError(f"{busy}; wait until it is done, or end it") from None
+            if not attempt:
+                _log.info("%s; waiting for it", busy)
+            time.sleep(wait)
+            continue
+        except OSError as failure:  # a file system without locks
+            _log.info("%s cannot be locked: %s", path, failure)
+            is_locked = False
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), lock.stat()):
+                break
+        os.close(handle)  # of a lock that was removed meanwhile
     try:
-        for attempt in count():
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                busy = f"another process is at work in {folder}"
-                if wait is None:
-                    raise TilpError(f"{busy}; wait until it is done, or end it") from None
-                if not attempt:
-                    _log.info("%s; waiting for it", busy)
-                time.sleep(wait)
-            except OSError as failure:  # a file system without locks
-                _log.info("%s cannot be locked: %s", folder, failure)
-                break
-        yield
+        os.truncate(handle, 0)  # what a killed process left
+        os.write(handle, f"process {os.getpid()} on {platform.node()}\n".encode())
+        _held.set(_held.get() | {lock})
+        yield is_locked
     finally:
+        _held.set(_held.get() - {lock})
+        lock.unlink(missing_ok=True)
         os.close(handle)
 
 
@@ -204,9 +243,7 @@ def write_note(
     note = {"format": format, "version": version, "tilp": __version__, **content}
     if sign:
         note["sha256"] = note_digest(note)
-    with new_file(path) as partial:
-        text = json.dumps(note, indent=indent, ensure_ascii=False)
-        partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+    write_text(path, json.dumps(note, indent=indent, ensure_ascii=False) + "\n")
 
 
 def read_note(

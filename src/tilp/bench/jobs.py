@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from tilp._utils.files import new_file
+from tilp._utils.files import write_text
 from tilp._utils.progress import Progress
 from tilp._version import __version__, code_versions
 from tilp.errors import TilpError, TilpWarning
@@ -135,8 +135,7 @@ class Store:
         record = {"format": "tilp bench run", "tilp": __version__, "key": key, "finished": finished}
         text = json.dumps(record | result, indent=1, ensure_ascii=False, default=str)
         self._runs.mkdir(parents=True, exist_ok=True)
-        with new_file(self._runs / f"{job.name}.json") as partial:
-            partial.write_text(text + "\n", encoding="utf-8")
+        write_text(self._runs / f"{job.name}.json", text + "\n")
         return dict(json.loads(text))
 
 

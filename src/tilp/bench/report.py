@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from urllib.parse import unquote
 
-from tilp._utils.files import new_file
+from tilp._utils.files import write_text
 from tilp.bench.jobs import Job, Result, Results
 from tilp.viz import standalone
 from tilp.viz.charts import MissingMatplotlibError
@@ -141,6 +141,5 @@ class Report:
         (folder / f"{self._name}-figures").mkdir(parents=True, exist_ok=True)
         page, text = f"{self._name}.html", f"{self._name}.md"
         for path, content in {**self._files, page: self.html(), text: self.markdown()}.items():
-            with new_file(folder / path) as partial:
-                partial.write_text(content, encoding="utf-8")
+            write_text(folder / path, content)
         return folder / page, folder / text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -102,6 +103,7 @@ def fit_command(
         dry_run: Estimate time and memory of each stage from samples of the work. Writes nothing;
             needs no --out.
     """
+    from tilp._utils.files import locked
     from tilp.model import TILP, ForecastRules
 
     forecast = task is types.Task.FORECAST
@@ -133,6 +135,14 @@ def fit_command(
     if out is None:
         raise TilpError("give a folder for the model, --out; or see what it takes, --dry-run")
     out = out.resolve()
+    with locked(out, beside=True):
+        _fit(model, read, out, rules, also_mine)
+
+
+def _fit(
+    model: TILP, read: Callable[[], TemporalGraph], out: Path, rules: Path | None, also_mine: bool
+) -> None:
+    """Fit a model and save it; go on from what a stopped fit left."""
     work = out.with_name(f"{out.name}.unfinished")
     if out.exists() and any(out.iterdir()):
         if not work.exists():
@@ -145,7 +155,7 @@ def fit_command(
         say("there is no test split; to make one: tilp split DATA --out FOLDER --kind random")
     if work.exists():
         print_warning(f"going on where {work} stopped")
-    if forecast:
+    if model.forecasts:
         with console.stage_bars(_STAGES) as advance:
             model.fit(graph, progress=advance)
         model.save(out)
@@ -277,6 +287,7 @@ def update_command(
             it is what has that label; new: it is something new.
         unit: Unit of the times in NEW_FACTS; it must be the model's.
     """
+    from tilp._utils.files import locked
     from tilp.graph import merge_facts
     from tilp.model.update import UpdateReport
 
@@ -286,32 +297,35 @@ def update_command(
         raise TilpError("give one of --out FOLDER, --in-place and --dry-run")
     if out is not None and out.exists() and any(out.iterdir()):
         raise TilpError(f"{out} is not empty: choose another folder or remove it")
-    fitted = options.load_model(model, threads, backend, address)
-    unit = _unit(new_facts, unit, fitted.graph.unit)
-    facts = options.read_data(new_facts, unit, on_error, columns, header)
-    if dry_run:
-        merged = merge_facts(fitted.graph, facts, dates=dates, labels=labels)
-        _print_report(UpdateReport.of(fitted.graph, merged), None, json=json)
-        return
     folder = (out or model).resolve()
-    stages = {"count": _STAGES["count"]}
-    if not fitted.forecasts:
-        names = ("mine", "apply", "select") if fitted.settings.select else ("mine",)
-        stages = {name: _STAGES[name] for name in names}
-        if fitted.settings.features is types.Features.PAPER:
-            stages["features"] = "refresh features"
-    try:
-        with console.stage_bars(stages) as advance:
-            updated = fitted.update(facts, dates=dates, labels=labels, progress=advance)
-    except KeyboardInterrupt:
-        raise TilpError(f"stopped; {model} is unchanged") from None
-    report = updated.last_update
-    assert report is not None
-    if out is not None or report.anything:
-        updated.save(folder, replace=in_place)
-    _print_report(report, folder, json=json)
-    if not json:
-        output().print(f"{folder}: {updated!r}")
+    # From before the model is read: nothing that another adds meanwhile is lost.
+    is_locked = out is not None or (in_place and model.exists())
+    with locked(folder, beside=True) if is_locked else nullcontext():
+        fitted = options.load_model(model, threads, backend, address)
+        unit = _unit(new_facts, unit, fitted.graph.unit)
+        facts = options.read_data(new_facts, unit, on_error, columns, header)
+        if dry_run:
+            merged = merge_facts(fitted.graph, facts, dates=dates, labels=labels)
+            _print_report(UpdateReport.of(fitted.graph, merged), None, json=json)
+            return
+        stages = {"count": _STAGES["count"]}
+        if not fitted.forecasts:
+            names = ("mine", "apply", "select") if fitted.settings.select else ("mine",)
+            stages = {name: _STAGES[name] for name in names}
+            if fitted.settings.features is types.Features.PAPER:
+                stages["features"] = "refresh features"
+        try:
+            with console.stage_bars(stages) as advance:
+                updated = fitted.update(facts, dates=dates, labels=labels, progress=advance)
+        except KeyboardInterrupt:
+            raise TilpError(f"stopped; {model} is unchanged") from None
+        report = updated.last_update
+        assert report is not None
+        if out is not None or report.anything:
+            updated.save(folder, replace=in_place)
+        _print_report(report, folder, json=json)
+        if not json:
+            output().print(f"{folder}: {updated!r}")
 
 
 def _check_removed_option(option: str, value: str | None, default: str) -> None:

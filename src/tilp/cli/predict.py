@@ -251,6 +251,7 @@ def explain_command(
         groundings: Greatest number of walks per reason, in --html and --json.
         html: Write an HTML page with pictures of the facts.
     """
+    from tilp._utils.files import write_text
     from tilp.explanation.render import explanation_page
     from tilp.graph.queries import known_lines
     from tilp.scoring import Query
@@ -274,7 +275,7 @@ def explain_command(
     )  # fmt: skip
     for path, render in ((html, explanation_page), (svg, _picture)):
         if path is not None:
-            path.write_text(render(explanation), encoding="utf-8", newline="\n")
+            write_text(path, render(explanation))
             say(f"wrote {path}")
     known = fitted.known_facts(query, without=without or ())
     if json:

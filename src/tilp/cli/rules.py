@@ -45,11 +45,12 @@ def mine_command(
 
     Each rule has a support (training facts whose answer it reaches), a body support (training
     facts where its body holds) and a confidence (mean share of its walks that arrive at the
-    answer). After Ctrl-C the file holds what is finished, and the same command resumes.
+    answer). The file appears when all is finished; after Ctrl-C the same command resumes.
 
     Args:
         relation: Mine rules for this; repeatable.
     """
+    from tilp._utils.files import locked
     from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
     from tilp.walks.mining import MiningCheckpoint
@@ -59,17 +60,21 @@ def mine_command(
     settings = MiningSettings(
         grains, max_length, min_support, top, sample=sample, limit=limit, seed=seed
     )
-    run = MiningCheckpoint(graph, relation or list(graph.relations), settings, out)
-    if run.done:
-        print_warning(f"going on where {run.notes} stopped: {len(run.done)} relations are done")
-    with task_bar("mine") as advance, Workers(thread_count(threads), backend, address) as workers:
-        try:
-            rules = run.finish(workers=workers, progress=advance)
-        except KeyboardInterrupt:
-            raise TilpError(
-                f"stopped; {out} holds the rules of {len(run.done)} of {len(run.relations)} "
-                "relations. The same command goes on from there."
-            ) from None
+    with locked(out, beside=True):
+        run = MiningCheckpoint(graph, relation or list(graph.relations), settings, out)
+        if run.done:
+            print_warning(f"going on where {run.notes} stopped: {len(run.done)} relations are done")
+        with (
+            task_bar("mine") as advance,
+            Workers(thread_count(threads), backend, address) as workers,
+        ):
+            try:
+                rules = run.finish(workers=workers, progress=advance)
+            except KeyboardInterrupt:
+                raise TilpError(
+                    f"stopped; {run.notes} holds the rules of {len(run.done)} of "
+                    f"{len(run.relations)} relations. The same command goes on from there."
+                ) from None
     output().print(f"{out}: {rules}")
     best = sorted(rules, key=lambda mined: (-mined.measure, str(mined.rule)))[:_SHOWN]
     print_rules(best, "the best of them")
@@ -99,6 +104,7 @@ def rules_command(
         out: Write all rules, of --relation or of the model, to this file: as text, one rule a line,
             if it ends in .txt, otherwise as JSON lines.
     """
+    from tilp._utils.files import write_text
     from tilp.rules.picture import draw_rule
     from tilp.viz import standalone
 
@@ -114,7 +120,7 @@ def rules_command(
         svg.mkdir(parents=True, exist_ok=True)
         for index, mined in enumerate(shown, start=1):
             picture = standalone(draw_rule(mined.rule, fitted.phrasings))
-            (svg / f"{index}.svg").write_text(picture, encoding="utf-8", newline="\n")
+            write_text(svg / f"{index}.svg", picture)
     if out is not None:
         rules.write(out)
     if not json:

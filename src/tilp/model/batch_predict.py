@@ -264,7 +264,7 @@ def _read_note(folder: Path, origin: dict[str, Any]) -> dict[str, Any] | None:
     """Return the note of a folder with predictions of the same origin; None for a new folder."""
     path = folder / _NOTE
     if not path.is_file():
-        if folder.is_dir() and any(file.name != f".{_NOTE}.partial" for file in folder.iterdir()):
+        if folder.is_dir() and any(file.name[0] != "." for file in folder.iterdir()):
             raise TilpError(
                 f"{folder} is not empty, and holds no predictions: choose another folder"
             )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ints, Mask
-from tilp._utils.files import load_or_compute, new_file
+from tilp._utils.files import load_or_compute, write_text
 from tilp._utils.memory import resident_bytes
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
@@ -220,8 +220,7 @@ def _check_checkpoint_folder(
     if not path.exists():
         if any(not file.name.startswith(".") for file in folder.iterdir()):
             raise TilpError(f"{folder} is in use: remove it, or choose another name for the model")
-        with new_file(path) as partial:
-            partial.write_text(json.dumps(note), encoding="utf-8")
+        write_text(path, json.dumps(note))
     try:
         is_same = json.loads(path.read_text(encoding="utf-8")) == json.loads(json.dumps(note))
     except ValueError:

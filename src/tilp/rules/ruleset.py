@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from tilp._deprecated import RenamedAttribute
-from tilp._utils.files import new_file
+from tilp._utils.files import new_file, write_text
 from tilp.errors import DataError, TilpError
 from tilp.rules.rule import Rule, parse_rule
 
@@ -260,8 +260,8 @@ class RuleSet:
         return "".join(f"{line}\n" for line in lines)
 
     def write_jsonl(self, path: Path | str) -> None:
-        """Write `to_jsonl` to a file."""
-        Path(path).write_text(self.to_jsonl(), encoding="utf-8", newline="\n")
+        """Write `to_jsonl` to a file, whole or not at all."""
+        write_text(Path(path), self.to_jsonl())
 
     @classmethod
     def read_jsonl(cls, path: Path | str) -> RuleSet:
@@ -274,9 +274,8 @@ class RuleSet:
 
     def write(self, path: Path | str) -> None:
         """Write the rules, whole or not at all: `.txt` as `to_text`, others as `to_jsonl`."""
-        text = self.to_text() if Path(path).suffix.lower() == ".txt" else self.to_jsonl()
-        with new_file(Path(path)) as partial:
-            partial.write_text(text, encoding="utf-8", newline="\n")
+        is_text = Path(path).suffix.lower() == ".txt"
+        write_text(Path(path), self.to_text() if is_text else self.to_jsonl())
 
     @classmethod
     def read(cls, path: Path | str, check: Callable[[Rule], object] | None = None) -> RuleSet:
@@ -314,8 +313,11 @@ class RuleSet:
         return cls(rules)
 
     def write_csv(self, path: Path | str) -> None:
-        """Write the rules as CSV with a header."""
-        with Path(path).open("w", encoding="utf-8", newline="") as file:
+        """Write the rules as CSV with a header, whole or not at all."""
+        with (
+            new_file(Path(path)) as partial,
+            partial.open("w", encoding="utf-8", newline="") as file,
+        ):
             records = list(map(_to_record, self))
             optional = (*_OPTIONAL, _GIVEN)
             known = [key for key in optional if any(key in record for record in records)]

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from tilp._utils.arrays import Floats, Ints, Mask
-from tilp._utils.files import new_file
+from tilp._utils.files import write_text
 from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
@@ -312,10 +312,10 @@ def _best_rules(
 
 
 class MiningCheckpoint:
-    """Rules for relations, written to a file whenever a relation is finished.
+    """Rules for relations, written to a file that appears when all of them are finished.
 
-    Beside an unfinished file lies a note of its data, settings and finished relations; a run with
-    the same data and settings goes on after these.
+    Before, a note of data, settings and finished relations lies beside it, and the rules of these;
+    a run with the same data and settings goes on after them.
     """
 
     def __init__(
@@ -326,7 +326,7 @@ class MiningCheckpoint:
         self.relations = list(dict.fromkeys(names.label(names.find(name)) for name in relations))
         self.notes = out.with_name(f"{out.name}.unfinished")
         self.done: list[str] = []
-        self._out = out
+        self._out, self._partial = out, out.with_name(f"{out.name}.unfinished-rules")
         self._walker = mining_walker(graph, settings)
         self._settings = settings
         self._origin = {
@@ -343,7 +343,7 @@ class MiningCheckpoint:
     ) -> RuleSet:  # fmt: skip
         """Mine the relations that are not finished."""
         if not self.notes.exists():
-            self._write_note()  # before any rule is there: a file without a note is finished
+            self._write_note()  # first: rules without a note are not looked at
         left = [relation for relation in self.relations if relation not in self.done]
         with use_workers(workers, threads) as workers:
             mined = mine_relations(self._walker, left, self._settings, workers, progress=progress)
@@ -352,6 +352,7 @@ class MiningCheckpoint:
                 self.done.append(relation)
                 self._write()
         self._write()
+        self._partial.replace(self._out)
         self.notes.unlink(missing_ok=True)
         return RuleSet(rule for rules, _ in self._in_order() for rule in rules)
 
@@ -364,11 +365,11 @@ class MiningCheckpoint:
 
     def _write(self) -> None:
         # First the rules, then the note: a note never lists relations whose rules are not there.
-        _replace(self._out, "".join(lines for _, lines in self._in_order()))
+        write_text(self._partial, "".join(lines for _, lines in self._in_order()))
         self._write_note()
 
     def _write_note(self) -> None:
-        _replace(self.notes, json.dumps({**self._origin, "done": self.done}))
+        write_text(self.notes, json.dumps({**self._origin, "done": self.done}))
 
     def _resume(self) -> None:
         if not self.notes.is_file():
@@ -382,15 +383,12 @@ class MiningCheckpoint:
             raise TilpError(f"{self.notes} cannot be read; remove it to begin anew") from None
         if note != self._origin:
             raise TilpError(
-                f"{self._out} was begun with other data or settings; remove it and {self.notes} "
-                "to begin anew, or choose another file"
+                f"{self._out} was begun with other data or settings; remove {self.notes} to begin "
+                "anew, or choose another file"
             )
         self.done = done
-        rules = RuleSet.read_jsonl(self._out) if done else RuleSet()
+        # Without it all were finished, and only the note was left to remove.
+        path = self._partial if self._partial.exists() else self._out
+        rules = RuleSet.read_jsonl(path) if done else RuleSet()
         for relation in done:
             self._add(relation, (rule for rule in rules if rule.rule.head.relation == relation))
-
-
-def _replace(path: Path, text: str) -> None:
-    with new_file(path) as partial:
-        partial.write_text(text, encoding="utf-8", newline="\n")
