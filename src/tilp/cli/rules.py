@@ -221,7 +221,7 @@ def _top_rows(rows: pl.DataFrame, top: int | None, *by: str) -> list[dict[str, o
 
 
 def _print_distributions(rows: pl.DataFrame, top: int) -> None:
-    from tilp.features.paper.scorer import percent
+    from tilp._utils.text import percent
 
     if rows.is_empty():
         output().print("nothing of the kind was seen in the training facts")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilp._utils.text import percent
 from tilp.explanation.types import Grounding, Member, WalkedFact
-from tilp.features.paper.scorer import percent
 from tilp.graph import INVERSE_MARK
 from tilp.rules import MinedRule, Phrasings
 from tilp.scoring.scorer import Evidence, ReasonKind

@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 
 from tilp._utils.arrays import Floats
+from tilp._utils.text import percent
 from tilp.errors import TilpError
 from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, POPULARITY
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges
 from tilp.features.log_linear import DENSE_FEATURES, TERMS, LogLinearWeights
 from tilp.features.paper import features as paper
 from tilp.features.paper.evidence import EVIDENCE_KINDS
-from tilp.features.paper.scorer import in_units, percent
+from tilp.features.paper.scorer import in_units
 from tilp.graph import TemporalGraph
 from tilp.learning import KNOWN_KINDS
 from tilp.model.config import ModelSettings

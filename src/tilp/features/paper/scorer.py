@@ -11,6 +11,7 @@ import numpy as np
 
 from tilp._kernels.candidates import top_indices
 from tilp._utils.arrays import Floats, Ids, Indices
+from tilp._utils.text import percent
 from tilp.features.paper.distributions import recurs
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
@@ -226,10 +227,3 @@ class _Text(NamedTuple):
 def in_units(length: str, unit: Unit) -> str:
     """Return a length with the unit of time, if it has a name."""
     return length if unit is Unit.INTEGER else f"{length} {unit.value}s"
-
-
-def percent(share: float) -> str:
-    """Return a share in percent; what is above 0 never reads 0 %, what is below 1 never 100 %."""
-    if share < 0.005:
-        return "under 1 %"
-    return "over 99 %" if share > 0.995 else f"{100 * share:.0f} %"
