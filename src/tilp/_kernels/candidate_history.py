@@ -11,11 +11,10 @@ import numpy as np
 
 from tilp._kernels.arrays import longer
 from tilp._kernels.jit import kernel
+from tilp._kernels.levels import end_as_of
 from tilp._kernels.types import Array, ListedCandidates
+from tilp.time import FAR
 from tilp.time import allen_code as plain_allen_code
-
-FAR = 2**61
-"""Times at or past it are open; differences of two such times still fit into 64 bits."""
 
 N_ALLEN = 13
 MAX_FEATURES = 4
@@ -89,7 +88,6 @@ def list_history_features(
     described = _make_features(edges)
     size = query_interval = 0
     for query in range(len(listed.subject)):
-        start, end = listed.start[query], listed.end[query]
         query_interval = interval_id(listed, query, query_interval)
         for row in range(listed.offsets[query], listed.offsets[query + 1]):
             entity = listed.candidate[row]
@@ -97,7 +95,7 @@ def list_history_features(
             features = longer(features, size + MAX_FEATURES * n)
             for index in range(n):
                 interval = _describe_edge(
-                    edges, nearest[index], start, end, bins, query_interval, described
+                    edges, nearest[index], listed, query, bins, query_interval, described
                 )
                 for item in range(described.n_features[interval]):
                     features[size] = group[index] * width + described.feature[interval, item]
@@ -136,14 +134,13 @@ def _history_score(
     n_directed: int, rows: Array, weight: Array, kinds: Array, query_interval: int, group: Array,
     nearest: Array, described: IntervalFeatures,
 ) -> float:  # fmt: skip
-    start, end = listed.start[query], listed.end[query]
     n = _find_nearest(edges, listed, query, candidate, n_directed, group, nearest)
     total = 0.0
     for index in range(n):
         row = rows[group[index]]
         if row >= 0 and kinds[group[index] // n_directed]:
             interval = _describe_edge(
-                edges, nearest[index], start, end, bins, query_interval, described
+                edges, nearest[index], listed, query, bins, query_interval, described
             )
             for item in range(described.n_features[interval]):
                 total += weight[row, described.feature[interval, item]]
@@ -159,7 +156,7 @@ def _find_nearest(
     relation_of, target, fact = edges.relation, edges.target, edges.fact
     starts, ends = edges.start, edges.end
     subject, query_fact = listed.subject[query], listed.fact[query]
-    start, end = listed.start[query], listed.end[query]
+    start, end, latest = listed.start[query], listed.end[query], listed.latest[query]
     n = 0
     edge, stop = edges.offsets[entity], edges.offsets[entity + 1]
     while edge < stop:
@@ -167,8 +164,9 @@ def _find_nearest(
         other = between = -1
         other_gap = between_gap = other_start = between_start = 0
         while edge < stop and relation_of[edge] == relation:
-            if fact[edge] != query_fact:
-                gap = max(start - ends[edge], starts[edge] - end, 0)
+            if fact[edge] != query_fact and starts[edge] <= latest:
+                until = end_as_of(starts[edge], ends[edge], latest)
+                gap = max(start - until, starts[edge] - end, 0)
                 from_start = abs(starts[edge] - start)
                 if target[edge] == subject:
                     if (
@@ -195,16 +193,18 @@ def _find_nearest(
 
 @kernel
 def _describe_edge(
-    edges: FactEdges, edge: int, start: int, end: int, bins: DistanceBins, query_interval: int,
-    described: IntervalFeatures,
+    edges: FactEdges, edge: int, listed: ListedCandidates, query: int, bins: DistanceBins,
+    query_interval: int, described: IntervalFeatures,
 ) -> int:  # fmt: skip
     """Describe an edge's interval against the query's, unless done, and return its id."""
     interval = edges.interval[edge]
     if described.valid_for[interval] != query_interval:
         described.valid_for[interval] = query_interval
+        until = end_as_of(edges.start[edge], edges.end[edge], listed.latest[query])
         described.n_features[interval] = _describe(
-            edges.start[edge], edges.end[edge], start, end, bins, described.feature[interval]
-        )
+            edges.start[edge], until, listed.start[query], listed.end[query], bins,
+            described.feature[interval],
+        )  # fmt: skip
     return interval
 
 
@@ -259,7 +259,7 @@ class FactGroups(NamedTuple):
 
 
 class NearestFacts(NamedTuple):
-    """The pair of each group's fact nearest to an interval, and the features of all intervals."""
+    """The pair of each group's fact nearest to an interval (-1: none); features of all intervals."""
 
     pair: Array
     described: IntervalFeatures
@@ -267,33 +267,37 @@ class NearestFacts(NamedTuple):
 
 @kernel
 def nearest_facts(
-    edges: FactEdges, groups: FactGroups, start: int, end: int, bins: DistanceBins
+    edges: FactEdges, groups: FactGroups, start: int, end: int, latest: int, bins: DistanceBins
 ) -> NearestFacts:
-    """Find each group's fact nearest to an interval, of any subject; describe all intervals."""
+    """Find each group's fact nearest to an interval, of any subject; describe all intervals.
+
+    None of them starts after `latest`.
+    """
     n = len(edges.starts)
     described = _make_features(edges)
     described.valid_for[:] = 0
     gap = np.empty(n, dtype=np.int64)
     from_start = np.empty(n, dtype=np.int64)
     for index in range(n):
-        fact_start, fact_end = edges.starts[index], edges.ends[index]
+        fact_start = edges.starts[index]
+        fact_end = end_as_of(fact_start, edges.ends[index], latest)
         described.n_features[index] = _describe(
             fact_start, fact_end, start, end, bins, described.feature[index]
         )
         gap[index] = max(start - fact_end, fact_start - end, 0)
         from_start[index] = abs(fact_start - start)
     offsets, interval = groups.edge_offsets, edges.interval
-    pair = np.empty(len(offsets) - 1, dtype=np.int32)
+    pair = np.full(len(offsets) - 1, -1, dtype=np.int32)
     for group in range(len(pair)):
-        nearest = offsets[group]
-        best = interval[nearest]
-        for edge in range(offsets[group] + 1, offsets[group + 1]):
+        best = -1
+        for edge in range(offsets[group], offsets[group + 1]):
             other = interval[edge]
-            if gap[other] < gap[best] or (
-                gap[other] == gap[best] and from_start[other] < from_start[best]
+            if edges.starts[other] <= latest and (
+                best < 0
+                or gap[other] < gap[best]
+                or (gap[other] == gap[best] and from_start[other] < from_start[best])
             ):
-                nearest, best = edge, other
-        pair[group] = groups.pair[nearest]
+                pair[group], best = groups.pair[edge], other
     return NearestFacts(pair, described)
 
 
@@ -357,5 +361,6 @@ def _sum_by_entity(offsets: Array, pair: Array, pair_score: Array, entity_score:
     for entity in range(len(entity_score)):
         total = 0.0
         for group in range(offsets[entity], offsets[entity + 1]):
-            total += pair_score[pair[group]]
+            if pair[group] >= 0:
+                total += pair_score[pair[group]]
         entity_score[entity] = total

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilp._kernels.arrays import end_of_run, stable_argsort
 from tilp._kernels.jit import kernel
+from tilp._kernels.levels import end_as_of
 from tilp._kernels.types import Array
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN
 
@@ -185,12 +186,13 @@ def softmax_totals(
 @kernel
 def mark_known_answers(
     begin: Array, end: Array, target: Array, fact: Array, starts: Array, ends: Array,
-    own: Array, answer: Array, query_start: Array, query_end: Array, instant: Array,
+    own: Array, answer: Array, query_start: Array, query_end: Array, latest: Array, instant: Array,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Mark the answer of each query with 0, and others by kind from 1 on; see `known_answers`.
 
     The edges of a query's known answers are at `begin:end`. Those that hold at its `instant`, if
-    there are instants, get the mark past all kinds. Returns offsets, entities, ascending in each
+    there are instants, get the mark past all kinds. Of the others, those that start after the
+    query's `latest` are not known yet. Returns offsets, entities, ascending in each
     query, marks, and the kind of each answer.
     """
     most = (end - begin).sum() + len(begin)
@@ -198,11 +200,11 @@ def mark_known_answers(
     offsets = np.zeros(len(begin) + 1, dtype=np.int64)
     answer_kind = np.full(len(begin), -1, dtype=np.int8)
     edges = np.empty(0, dtype=np.int64)
-    n, latest = 0, -1
+    n, previous = 0, -1
     for query in range(len(begin)):
-        if begin[query] != latest or len(edges) != end[query] - begin[query]:
-            latest = begin[query]
-            edges = latest + stable_argsort(target[latest : end[query]])
+        if begin[query] != previous or len(edges) != end[query] - begin[query]:
+            previous = begin[query]
+            edges = previous + stable_argsort(target[previous : end[query]])
             fact_of, target_of = fact[edges], target[edges]
             start_of, end_of = starts[fact_of], ends[fact_of]
             for edge in range(len(edges)):  # as `known_ends` does
@@ -215,8 +217,11 @@ def mark_known_answers(
         missing = answer[query] >= 0
         for edge in range(len(edges)):
             entity, since, until = target_of[edge], start_of[edge], end_of[edge]
-            if fact_of[edge] == own[query]:
+            now = len(instant) > 0 and since <= instant[query] and instant[query] <= until
+            is_later = since > latest[query] and (not now or entity == answer[query])
+            if fact_of[edge] == own[query] or is_later:
                 continue
+            until = end_as_of(since, until, latest[query])
             if missing and answer[query] <= entity:
                 entities[n], marks[n], missing = answer[query], 0, False
                 n += 1
@@ -230,7 +235,7 @@ def mark_known_answers(
             if entity == answer[query]:
                 answer_kind[query] = max(answer_kind[query], kind)
                 continue
-            if len(instant) > 0 and since <= instant[query] and instant[query] <= until:
+            if now:
                 kind = 4
             if n > offsets[query] and entities[n - 1] == entity:
                 marks[n - 1] = max(marks[n - 1], kind + 1)

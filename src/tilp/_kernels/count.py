@@ -12,7 +12,7 @@ import numpy as np
 from tilp._kernels import types
 from tilp._kernels.arrays import lower_bound
 from tilp._kernels.jit import kernel
-from tilp._kernels.levels import N_TEMPORAL_RELATIONS, relation_code
+from tilp._kernels.levels import N_TEMPORAL_RELATIONS, end_as_of, relation_code
 from tilp._kernels.types import Array, Edges, IntervalClasses, Level, RuleIndex
 from tilp.time import GAP_CLASSES, Allen
 from tilp.time import allen_code as plain_allen_code
@@ -44,7 +44,7 @@ def code_bits(code_type: int, n_classes: int, length: int) -> int:
 @kernel
 def fill_codes(
     level: Level, edges: Edges, classes: IntervalClasses, query: int, query_start: int,
-    query_end: int, prefix_code: Array, edge_code: Array,
+    query_end: int, latest: int, prefix_code: Array, edge_code: Array,
 ) -> None:  # fmt: skip
     """Fill the two tables of a query: what each prefix and each last edge adds to a code."""
     chain, last_edges, start, end = level.chain, level.last_edges, edges.start, edges.end
@@ -54,14 +54,19 @@ def fill_codes(
             prefix_code, edge_code,
         )  # fmt: skip
     elif level.code_type == types.CLASS_CODES:
-        _fill_classes(query_start, query_end, start, end, chain, last_edges, prefix_code, edge_code)
+        _fill_classes(
+            query_start, query_end, latest, start, end, chain, last_edges, prefix_code, edge_code
+        )
     elif level.code_type == types.ALLEN_CODES:
-        _fill_allen(query_start, query_end, start, end, chain, last_edges, prefix_code, edge_code)
+        _fill_allen(
+            query_start, query_end, latest, start, end, chain, last_edges, prefix_code, edge_code
+        )
     else:
         prefix_code[:] = 0
         for local in range(len(last_edges)):
             edge = last_edges[local]
-            gap = gap_code(start[edge], end[edge], query_start, query_end)
+            until = end_as_of(start[edge], end[edge], latest)
+            gap = gap_code(start[edge], until, query_start, query_end)
             edge_code[local] = gap if level.code_type == types.GAP_CODES else 0
 
 
@@ -70,34 +75,38 @@ def fill_codes(
 
 @kernel
 def _fill_classes(
-    query_start: int, query_end: int, start: Array, end: Array, chain: Array, last_edges: Array,
-    prefix_code: Array, edge_code: Array,
+    query_start: int, query_end: int, latest: int, start: Array, end: Array, chain: Array,
+    last_edges: Array, prefix_code: Array, edge_code: Array,
 ) -> None:  # fmt: skip
     for local in range(len(last_edges)):
         edge = last_edges[local]
-        edge_code[local] = relation_code(start[edge], end[edge], query_start, query_end)
+        until = end_as_of(start[edge], end[edge], latest)
+        edge_code[local] = relation_code(start[edge], until, query_start, query_end)
     for prefix in range(len(chain)):
         code = 0
         for step in range(chain.shape[1]):
             edge = chain[prefix, step]
-            digit = relation_code(start[edge], end[edge], query_start, query_end)
+            until = end_as_of(start[edge], end[edge], latest)
+            digit = relation_code(start[edge], until, query_start, query_end)
             code = N_TEMPORAL_RELATIONS * (code + digit)
         prefix_code[prefix] = code
 
 
 @kernel
 def _fill_allen(
-    query_start: int, query_end: int, start: Array, end: Array, chain: Array, last_edges: Array,
-    prefix_code: Array, edge_code: Array,
+    query_start: int, query_end: int, latest: int, start: Array, end: Array, chain: Array,
+    last_edges: Array, prefix_code: Array, edge_code: Array,
 ) -> None:  # fmt: skip
     for local in range(len(last_edges)):
         edge = last_edges[local]
-        edge_code[local] = allen_code(start[edge], end[edge], query_start, query_end)
+        until = end_as_of(start[edge], end[edge], latest)
+        edge_code[local] = allen_code(start[edge], until, query_start, query_end)
     for prefix in range(len(chain)):
         code = 0
         for step in range(chain.shape[1]):
             edge = chain[prefix, step]
-            digit = allen_code(start[edge], end[edge], query_start, query_end)
+            until = end_as_of(start[edge], end[edge], latest)
+            digit = allen_code(start[edge], until, query_start, query_end)
             code = _N_ALLEN * (code + digit)
         prefix_code[prefix] = code
 

@@ -21,10 +21,12 @@ from tilp._kernels.arrays import (
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, Edges, IntervalClasses, Trie
 from tilp.time import TemporalRelation, temporal_relation_code
+from tilp.time import end_as_of as plain_end_as_of
 
 N_TEMPORAL_RELATIONS = len(TemporalRelation)
 
 relation_code = kernel(temporal_relation_code)
+end_as_of = kernel(plain_end_as_of)
 
 
 @kernel
@@ -45,17 +47,16 @@ def next_relations(trie: Trie, nodes: Array, n_directed: int) -> Array:
 
 
 @kernel
-def count_steps(
-    offsets: Array, relation: Array, ends: Array, allowed: Array, of_entity: Array
-) -> Array:
-    """Return how many edges with an allowed relation lead on from each prefix."""
+def count_steps(edges: Edges, ends: Array, allowed: Array, latest: int, of_entity: Array) -> Array:
+    """Return how many edges with an allowed relation and start lead on from each prefix."""
+    offsets, relation, start = edges.offsets, edges.relation, edges.start
     steps = np.empty(len(ends), dtype=np.int64)
     for prefix in range(len(ends)):
         entity = ends[prefix]
         if of_entity[entity] == 0:
             n = 1
             for edge in range(offsets[entity], offsets[entity + 1]):
-                n += allowed[relation[edge]]
+                n += allowed[relation[edge]] & (start[edge] <= latest)
             of_entity[entity] = n
         steps[prefix] = of_entity[entity] - 1
     for prefix in range(len(ends)):
@@ -103,13 +104,14 @@ def sample_prefixes(steps: Array, group: Array, n_groups: int, limit: int, seed:
 
 @kernel
 def expand(
-    edges: Edges, classes: IntervalClasses, trie: Trie, allowed: Array, distinct: bool,
-    subject: int, ends: Array, chain: Array, nodes: Array, sample: Array, steps: Array,
-    of_entity: Array,
+    edges: Edges, classes: IntervalClasses, trie: Trie, allowed: Array, latest: int,
+    distinct: bool, subject: int, ends: Array, chain: Array, nodes: Array, sample: Array,
+    steps: Array, of_entity: Array,
 ) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
     """Take one more step from the sampled prefixes, to an entity that they have not visited.
 
-    Unless `distinct`, walks may revisit entities, but not use a fact twice. `ends`, `chain` and
+    No edge starts after `latest`, nor is an end known that comes later. Unless `distinct`, walks
+    may revisit entities, but not use a fact twice. `ends`, `chain` and
     `nodes` are the last entity, the edges and the node in the trie of each prefix; `steps` are as
     `count_steps` returns them. Returns the distinct last edges by rank; and of each walk, in the
     order of last edge and prefix: its prefix, the index of its last edge, the temporal relations
@@ -121,7 +123,7 @@ def expand(
     interval, table = edges.interval, classes.table
     visited = edges.target if distinct else fact
     by_end, begin, run_end, n_edges, n_steps = _group_by_end(ends, sample, steps, of_entity)
-    ranks = _sorted_ranks(offsets, relation, rank, allowed, run_end, n_edges)
+    ranks = _sorted_ranks(offsets, relation, rank, start, allowed, latest, run_end, n_edges)
     last_edges = np.empty(n_edges, dtype=np.int32)
     room = np.empty((2, n_steps), dtype=np.uint32)
     prefix, last = room[0], room[1]
@@ -166,8 +168,8 @@ def expand(
             )  # fmt: skip
         else:
             _append_classes(
-                start[earlier], end[earlier], start[last_edges], end[last_edges], prefix, last,
-                digits,
+                start[earlier], end[earlier], start[last_edges], end[last_edges], latest, prefix,
+                last, digits,
             )  # fmt: skip
     return last_edges, prefix, last, digits, node[:n]
 
@@ -207,15 +209,16 @@ def _group_by_end(
 
 @kernel
 def _sorted_ranks(
-    offsets: Array, relation: Array, rank: Array, allowed: Array, entities: Array, n_edges: int
-) -> Array:
-    """Return the ranks of the edges with an allowed relation out of some entities, ascending."""
+    offsets: Array, relation: Array, rank: Array, start: Array, allowed: Array, latest: int,
+    entities: Array, n_edges: int,
+) -> Array:  # fmt: skip
+    """Return the ranks of the edges out of some entities that `count_steps` counts, ascending."""
     ranks = np.empty(n_edges + 1, dtype=np.uint32)  # one more: each is written, and kept or not
     n = 0
     for index in range(len(entities)):
         for edge in range(offsets[entities[index]], offsets[entities[index] + 1]):
             ranks[n] = rank[edge]
-            n += allowed[relation[edge]]
+            n += allowed[relation[edge]] & (start[edge] <= latest)
     ranks = ranks[:n_edges]
     return radix_sort(ranks, len(rank))
 
@@ -233,10 +236,14 @@ def _exclude_repeated(
 
 @kernel
 def _append_classes(
-    start: Array, end: Array, last_start: Array, last_end: Array, prefix: Array, last: Array,
-    digits: Array,
+    start: Array, end: Array, last_start: Array, last_end: Array, latest: int, prefix: Array,
+    last: Array, digits: Array,
 ) -> None:  # fmt: skip
     """Append to each walk's digits how an interval of its prefix lies to its last one."""
+    for index in range(len(end)):
+        end[index] = end_as_of(start[index], end[index], latest)
+    for index in range(len(last_end)):
+        last_end[index] = end_as_of(last_start[index], last_end[index], latest)
     for walk in range(len(digits)):
         earlier, later = prefix[walk], last[walk]
         code = relation_code(start[earlier], end[earlier], last_start[later], last_end[later])

@@ -7,6 +7,7 @@ import numpy as np
 from tilp._kernels.arrays import stable_argsort
 from tilp._kernels.candidate_history import FactEdges, interval_id
 from tilp._kernels.jit import kernel
+from tilp._kernels.levels import end_as_of
 from tilp._kernels.types import Array, ListedCandidates
 
 _PRESENT = 1e-300  # added to probabilities, so that a reached entity differs from others
@@ -39,6 +40,7 @@ class _Walker(NamedTuple):
     query_fact: int
     start: int
     end: int
+    latest: int
     interval: int
     scale: float
 
@@ -118,7 +120,7 @@ def _walk(
     subject, query_fact = listed.subject[query], listed.fact[query]
     walker = _Walker(
         subject, _other_end(edges, subject, query_fact), query_fact, listed.start[query],
-        listed.end[query], interval, settings.scale,
+        listed.end[query], listed.latest[query], interval, settings.scale,
     )  # fmt: skip
     mass, members, reached = space.mass, space.members, space.reached
     reached[:] = 0.0
@@ -180,7 +182,7 @@ def _step(
             continue
         share /= total
         for edge in range(offsets[entity], offsets[entity + 1]):
-            if fact[edge] != excluded:
+            if fact[edge] != excluded and weight[edge] > 0.0:
                 end = target[edge]
                 if next_mass[end] == 0.0:
                     next_members[n_next] = end
@@ -243,8 +245,11 @@ def _weigh_edges(edges: FactEdges, walker: _Walker, space: _Workspace, entities:
             interval = edges.interval[edge]
             if computed_for[interval] != walker.interval:
                 computed_for[interval] = walker.interval
-                gap = max(walker.start - edges.end[edge], edges.start[edge] - walker.end, 0)
-                weight_of_interval[interval] = np.exp(-gap / walker.scale)
+                start = edges.start[edge]
+                until = end_as_of(start, edges.end[edge], walker.latest)
+                gap = max(walker.start - until, start - walker.end, 0)
+                near = np.exp(-gap / walker.scale)
+                weight_of_interval[interval] = near if start <= walker.latest else 0.0
             weight[edge] = weight_of_interval[interval]
             total += weight[edge]
         space.total[entity] = total

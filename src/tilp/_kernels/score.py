@@ -27,14 +27,15 @@ def sort_rows(records: Array, n_queries: int, n_rules: int) -> tuple[Array, Arra
 def score_candidates(
     row_offsets: Array, rule: Array, end: Array, count: Array, directed_relation: Array,
     answer: Array, known_offsets: Array, known: Array, known_kind: Array, weight: Array,
-    factor: Array, walks_power: float, prior_offsets: Array, prior_entity: Array,
-    prior_score: Array, default: Array, n_entities: int,
+    factor: Array, walks_power: float, prior_row: Array, prior_offsets: Array,
+    prior_entity: Array, prior_score: Array, default: Array, n_entities: int,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Add up, for each query, what rules and the prior give each candidate (eq. 15).
 
     Known candidates count by the `factor` of the relation and their kind. A rule's weight is
     multiplied by its number of walks to the `walks_power`. `prior_score` is of the candidates with
-    a prior of their own, by relation; all others have its `default`. Returns offsets, candidates by
+    a prior of their own, in the `prior_row` of each query; all others have the `default` of the
+    relation. Returns offsets, candidates by
     entity, their scores, and if a rule reaches each query's answer (-1: none).
     """
     n = len(directed_relation)
@@ -71,7 +72,8 @@ def score_candidates(
             row = stop
         if answer[query] >= 0:
             reached[query] = listed[answer[query]]
-        for index in range(prior_offsets[relation], prior_offsets[relation + 1]):
+        of_prior = prior_row[query]
+        for index in range(prior_offsets[of_prior], prior_offsets[of_prior + 1]):
             entity = prior_entity[index]
             if not listed[entity]:
                 listed[entity] = True

@@ -14,7 +14,7 @@ import numpy as np
 from tilp._kernels.arrays import longer, uniform
 from tilp._kernels.count import allen_code, gap_code
 from tilp._kernels.jit import kernel
-from tilp._kernels.levels import relation_code, sample_prefixes
+from tilp._kernels.levels import end_as_of, relation_code, sample_prefixes
 from tilp._kernels.types import Array, Edges, GroupedQueries, IntervalClasses, SearchWorkspace
 from tilp.time import Allen
 
@@ -132,7 +132,7 @@ def _search(
     digits_part, code_part = state.digits_part, state.code_part
     subject, query_fact = queries.subject[query], queries.fact[query]
     query_start, query_end = queries.start[query], queries.end[query]
-    query_relation = queries.directed_relation[query]
+    query_relation, latest = queries.directed_relation[query], queries.latest[query]
     with_allen = with_gap = False
     for form in range(len(code_part)):
         with_allen |= code_part[form] == _ALLEN
@@ -152,7 +152,7 @@ def _search(
         if n_passed + ahead <= next_walk:
             n_passed += ahead
             continue
-        valid = fact[edge] != query_fact
+        valid = fact[edge] != query_fact and start[edge] <= latest
         if distinct:
             valid &= target[edge] != subject and (last or target[edge] != answer)
         for step in range(depth):
@@ -162,7 +162,7 @@ def _search(
             next_walk += stride * np.ceil((n_passed - next_walk) / stride)
             continue
         chain[depth] = edge
-        edge_start, edge_end = start[edge], end[edge]
+        edge_start, edge_end = start[edge], end_as_of(start[edge], end[edge], latest)
         digit = 0
         pairs = lifted[depth, _ALL]
         for step in range(depth):
@@ -170,7 +170,8 @@ def _search(
             if len(class_table) > 0:
                 digit = class_table[interval[earlier], interval[edge]]
             else:
-                digit = relation_code(start[earlier], end[earlier], edge_start, edge_end)
+                until = end_as_of(start[earlier], end[earlier], latest)
+                digit = relation_code(start[earlier], until, edge_start, edge_end)
             pairs = n_classes * pairs + digit
         lifted[depth + 1, _BODY] = lifted[depth, _BODY] * n_directed + relation[edge]
         lifted[depth + 1, _ALL] = pairs

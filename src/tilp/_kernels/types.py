@@ -51,8 +51,8 @@ class Trie(NamedTuple):
 class GroupedQueries(NamedTuple):
     """Queries in the order of an entity that they share: the subject, or the answer.
 
-    Those of a subject are of one relation, too, where rules are given. Among these, queries with
-    the same interval, which share counts, stand together.
+    Those of a subject have the same `latest`, and are of one relation, too, where rules are given.
+    Among these, queries with the same interval, which share counts, stand together.
     """
 
     entity: Array  # of each group
@@ -62,6 +62,7 @@ class GroupedQueries(NamedTuple):
     fact: Array
     start: Array
     end: Array
+    latest: Array  # no fact that starts later is evidence
 
 
 class Marks(NamedTuple):
@@ -79,6 +80,7 @@ class ListedCandidates(NamedTuple):
     directed_relation: Array
     start: Array
     end: Array
+    latest: Array  # no fact that starts later is evidence
     fact: Array
     offsets: Array
     candidate: Array

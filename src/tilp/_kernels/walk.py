@@ -41,6 +41,7 @@ def walk(
     for row in range(len(queries.entity)):
         subject = queries.entity[row]
         first, last = queries.offsets[row], queries.offsets[row + 1]
+        latest = queries.latest[first]
         ends = np.full(1, subject, dtype=np.int32)
         chain = np.empty((1, 0), dtype=np.int32)
         nodes = np.zeros(1, dtype=np.int32)
@@ -52,9 +53,7 @@ def walk(
         digits_so_far = [empty_body, empty_body, empty_body]
         for length in range(1, max_length + 1):
             allowed = levels.next_relations(trie, nodes, n_directed)
-            steps = levels.count_steps(
-                edges.offsets, edges.relation, ends, allowed, space.of_entity
-            )
+            steps = levels.count_steps(edges, ends, allowed, latest, space.of_entity)
             n_nodes = max(1, len(trie.offsets) - 1)
             sample = levels.sample_prefixes(
                 steps, nodes, n_nodes, limit, seed + subject * 8 + length
@@ -64,8 +63,8 @@ def walk(
                     for longer in range(length, max_length + 1):
                         weights[query, longer] *= len(ends) / len(sample)
             last_edges, prefix, last_of_walk, digits, next_nodes = levels.expand(
-                edges, classes, trie, allowed, distinct, subject, ends, chain, nodes, sample, steps,
-                space.of_entity,
+                edges, classes, trie, allowed, latest, distinct, subject, ends, chain, nodes,
+                sample, steps, space.of_entity,
             )  # fmt: skip
             if len(prefix) == 0:
                 break
@@ -189,8 +188,8 @@ def _count_part(
     while begin < last:
         stop = end_of_run(ends, begin, end_of_run(starts, begin, last))
         counting.fill_codes(
-            level, edges, classes, begin, starts[begin], ends[begin], rows.prefix_code,
-            rows.edge_code,
+            level, edges, classes, begin, starts[begin], ends[begin], queries.latest[begin],
+            rows.prefix_code, rows.edge_code,
         )  # fmt: skip
         n_rows = counting.count_rows(rows, bits, space.counts, touched)
         if by_end:

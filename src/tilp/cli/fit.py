@@ -47,6 +47,7 @@ def fit_command(
     soft_length: Annotated[int | None, Option(min=1, max=5, hidden=True)] = None,
     weights: Annotated[types.Weights | None, Option(show_default="free; paper: attention")] = None,
     missing: Annotated[types.Missing | None, Option(show_default="point; paper: duration")] = None,
+    only_earlier: Annotated[bool, Option("--only-earlier")] = False,
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
     top: Annotated[int | None, Option(min=1, show_default="300; paper: 3000")] = None,
@@ -90,6 +91,8 @@ def fit_command(
         missing: How to impute a missing start or end, in facts and in queries. point: the known
             date; duration: as in the paper, a draw from the lengths of the relation's facts; open:
             no bound on that side; unknown: no imputation, a rule counts if it may hold.
+        only_earlier: Learn and answer with facts that started before the query's start alone; ends
+            after it are not known. For queries about a time that the data do not reach.
         top: Most rules to keep for a relation and direction. Most relations keep far fewer: a rule
             must explain answers that the others do not.
         rules: Learn weights for the rules of this file, and mine none: JSON lines as tilp mine and
@@ -121,6 +124,7 @@ def fit_command(
     mining = {"effort": effort, "min_support": min_support, "sample": sample, "walk_limit": limit}
     parts = {"features": features, "without": without or None, "walk_length": soft_length}
     learning = {"rule_weights": weights, "missing": missing, "share": share, "random_state": seed}
+    learning |= {"only_earlier": only_earlier}
     running = {"n_jobs": threads, "memory": memory, "backend": backend, "address": address}
     if forecast:
         model: TILP = ForecastRules(

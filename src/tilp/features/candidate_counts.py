@@ -7,6 +7,7 @@ import numpy as np
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import KNOWN_KINDS, KnownAnswers, Mark, PopularityPrior
+from tilp.learning.candidates import CountsByStart, train_starts
 
 DEGREE, POPULARITY, KNOWN = "degree", "popularity", "known at another time"
 COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS))
@@ -28,10 +29,20 @@ class CandidateCounts:
         self._degree = np.diff(graph.index(("train",)).offsets)
         of_seen = np.log1p(self._degree[self._degree > 0])
         self._typical = float(np.median(of_seen)) if len(of_seen) else 0.0
+        self._by_start: CountsByStart | None = None
+        if prior.starts is not None:
+            train, self._typical = graph.span("train"), 0.0  # a median would be of later facts
+            ends = np.concatenate([graph.subject[train], graph.object[train]])
+            self._by_start = CountsByStart(ends, np.tile(train_starts(graph), 2))
 
-    def facts(self, candidate: int) -> int:
-        """Return how many facts a candidate has."""
-        return int(self._degree[candidate])
+    def facts(self, query: QueryTable, candidate: int) -> int:
+        """Return how many facts a candidate of a single query has."""
+        return int(self._degrees(np.array([candidate], np.int32), query.latest)[0])
+
+    def _degrees(self, candidate: Ids, latest: Indices) -> Indices:
+        if self._by_start is None:
+            return np.asarray(self._degree[candidate])
+        return self._by_start(candidate, latest)
 
     def features(
         self, queries: QueryTable, known: KnownAnswers, offsets: Indices, candidate: Ids
@@ -40,12 +51,15 @@ class CandidateCounts:
         graph, n_entities = self._graph, len(self._degree)
         query = np.repeat(np.arange(len(queries)), np.diff(offsets))
         fact, relation = queries.fact[query], queries.directed_relation[query]
+        latest = queries.latest[query]
+        fact = np.where(latest >= queries.start[query], fact, -1)  # else it is not counted
         is_forward = relation < len(graph.relations)
         is_subject = (fact >= 0) & (graph.subject[fact] == candidate)
         is_object = (fact >= 0) & (graph.object[fact] == candidate)
-        count, _ = self._prior.counts(relation, candidate)
+        count, _ = self._prior.counts(relation, candidate, latest)
+        degree = self._degrees(candidate, latest)
         features = np.zeros((len(candidate), len(COUNT_FEATURES)))
-        features[:, 0] = np.log1p(self._degree[candidate] - is_subject - is_object) - self._typical
+        features[:, 0] = np.log1p(degree - is_subject - is_object) - self._typical
         features[:, 1] = np.log1p(count - np.where(is_forward, is_object, is_subject))
         of_known = np.repeat(np.arange(len(queries)), np.diff(known.offsets))
         keys = np.append(of_known * n_entities + known.entity, -1)  # one for an index past the last
@@ -59,7 +73,8 @@ class CandidateCounts:
     ) -> None:
         """Add the weighted features to the scores of all entities, a row for each query, in place.
 
-        Those of a relation are the same, but for known answers and ends of the query's own fact.
+        Those of a relation and time are the same, but for known answers and ends of the query's own
+        fact.
         """
         n = len(self._degree)
         of_known = np.repeat(np.arange(len(queries)), np.diff(known.offsets))
@@ -72,11 +87,12 @@ class CandidateCounts:
         of_relation = weight[queries.directed_relation[query]]
         exact = self.features(queries, known, offsets, entity.astype(np.int32))
         before = score[query, entity]
-        for relation in np.unique(queries.directed_relation):
-            rows = np.flatnonzero(queries.directed_relation == relation)
-            score[rows] += self._of_all(
-                replace(queries[rows[:1]], fact=np.array([-1], np.int32)), weight[relation]
-            )
+        alike = np.lexsort((queries.latest, queries.directed_relation))
+        columns = np.stack([queries.directed_relation, queries.latest])[:, alike]
+        new = (np.diff(columns) != 0).any(axis=0)
+        for rows in np.split(alike, np.flatnonzero(new) + 1) if len(alike) else ():
+            one = replace(queries[rows[:1]], fact=np.array([-1], np.int32))
+            score[rows] += self._of_all(one, weight[one.directed_relation[0]])
         score[query, entity] = before + (exact * of_relation).sum(axis=1)
 
     def _of_all(self, query: QueryTable, weight: Floats) -> Floats:

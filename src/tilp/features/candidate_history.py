@@ -12,7 +12,7 @@ from tilp._kernels.candidate_history import FAR, N_ALLEN, FactEdges, FactGroups,
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.time import Allen, known_ends
+from tilp.time import Allen, ends_as_of, known_ends
 
 HISTORY_KINDS = ("other facts", "facts with the subject")
 
@@ -63,8 +63,9 @@ def _edge_columns(graph: TemporalGraph) -> tuple[Indices, Ids, Ids, Ids]:
 def listed_candidates(queries: QueryTable, offsets: Indices, candidate: Ids) -> ListedCandidates:
     """Return queries and their candidates as kernels read them."""
     start, end = (np.clip(times, -FAR, FAR) for times in (queries.start, queries.end))
+    times = start, end, queries.latest
     return ListedCandidates(
-        queries.subject, queries.directed_relation, start, end, queries.fact, offsets, candidate
+        queries.subject, queries.directed_relation, *times, queries.fact, offsets, candidate
     )
 
 
@@ -119,8 +120,9 @@ class CandidateHistory:
         edges = self._edges
         entity = int(listed.candidate[0])
         edge = np.arange(edges.offsets[entity], edges.offsets[entity + 1])
-        edge = edge[edges.fact[edge] != listed.fact[0]]
+        edge = edge[(edges.fact[edge] != listed.fact[0]) & (edges.start[edge] <= listed.latest[0])]
         start, end = edges.start[edge], edges.end[edge]
+        end = ends_as_of(start, end, int(listed.latest[0]))
         n_directed = self._n_directed
         group = edges.relation[edge] + n_directed * (edges.target[edge] == listed.subject[0])
         gap = np.maximum(np.maximum(listed.start[0] - end, start - listed.end[0]), 0)
@@ -151,7 +153,8 @@ class CandidateHistory:
         order = np.lexsort((listed.directed_relation, listed.end, listed.start))
         new = (np.diff(listed.start[order]) != 0) | (np.diff(listed.end[order]) != 0)
         for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
-            facts = self._nearest_to(int(listed.start[queries[0]]), int(listed.end[queries[0]]))
+            times = (int(column[queries[0]]) for column in listed[2:5])
+            facts = self._nearest_to(*times)
             kernels.add_history_scores_of_all(
                 self._edges, self._groups, facts, listed, queries, self._bins, self._n_directed,
                 rows, weight, score,
@@ -182,13 +185,14 @@ class CandidateHistory:
         return read_only_tuple(groups)
 
     @cached_property
-    def _nearest_to(self) -> Callable[[int, int], NearestFacts]:
+    def _nearest_to(self) -> Callable[[int, int, int], NearestFacts]:
         """Function that finds the facts nearest to an interval, with a cache."""
         n_values = len(self._groups.edge_offsets) + _VALUES_PER_INTERVAL * len(self._edges.starts)
 
         @lru_cache(1 + self._cache_size // n_values)
-        def find(start: int, end: int) -> NearestFacts:
-            return kernels.nearest_facts(self._edges, self._groups, start, end, self._bins)
+        def find(start: int, end: int, latest: int) -> NearestFacts:
+            times = start, end, latest
+            return kernels.nearest_facts(self._edges, self._groups, *times, self._bins)
 
         return find
 

@@ -112,7 +112,8 @@ class LogLinearScorer:
             weights = self.weights
             matrix = score.reshape(-1, n_entities)
             self.history.add_scores_to_all(listed, weights.history_row, weights.history, matrix)
-            self.counts.add_to_all(queries, applied.known, weights.counts, matrix)
+            dated = self.rule_scorer.fill_dates(queries)
+            self.counts.add_to_all(dated, applied.known, weights.counts, matrix)
         else:
             self._add_history(listed, np.ones(len(HISTORY_KINDS), np.bool_), score)
             score += self._weighted_counts(queries, applied, offsets, candidate).sum(axis=1)
@@ -145,8 +146,7 @@ class LogLinearScorer:
         query = np.repeat(np.arange(len(queries)), np.diff(offsets))
         phi = by_rules.of_candidates(offsets, candidate)
         together = self._rule_contribution(queries, by_rules, query, phi)
-        relation = queries.directed_relation[query]
-        parts = self.rule_scorer.split_rules_and_prior(relation, candidate, phi, together)
+        parts = self.rule_scorer.split_rules_and_prior(queries, offsets, candidate, phi, together)
         parts["rule evidence"] = np.zeros(len(candidate))
         self._add_rule_evidence(applied, listed, parts["rule evidence"])
         for index, kind in enumerate(HISTORY_KINDS):
@@ -163,7 +163,8 @@ class LogLinearScorer:
         """Return the `TERMS` of candidates' scores and their plain `COUNT_FEATURES` as columns."""
         parts = self._parts(queries, offsets, candidate, applied)
         parts["rules"] = parts["rules"] + parts.pop("prior")
-        counts = self.counts.features(queries, applied.known, offsets, candidate)
+        dated = self.rule_scorer.fill_dates(queries)
+        counts = self.counts.features(dated, applied.known, offsets, candidate)
         parts[RANDOM_WALKS] = scores.of_candidates(offsets, candidate) - sum(parts.values())
         terms = [parts[name] for name in TERMS]
         return np.column_stack([*terms, counts])
@@ -199,7 +200,8 @@ class LogLinearScorer:
         relation = self.rule_scorer.walker.encoding.atoms[int(query.directed_relation[0])]
         known = Evidence(ReasonKind.CHAIN, (relation,))
         popularity = self.rule_scorer.popularity_text(query, candidate)
-        facts = f"{{candidate}} has {self.counts.facts(candidate):,} facts in all"
+        n_facts = self.counts.facts(self.rule_scorer.fill_dates(query), candidate)
+        facts = f"{{candidate}} has {n_facts:,} facts in all"
         at_another_time = "{candidate} is known as an answer at another time"
         for kind, evidence, text in (
             (DEGREE, prior, facts), (POPULARITY, prior, popularity), (KNOWN, known, at_another_time)
@@ -306,7 +308,8 @@ class LogLinearScorer:
     ) -> Floats:
         """Return the count features of candidates, times their weights."""
         relation = np.repeat(queries.directed_relation, np.diff(offsets))
-        features = self.counts.features(queries, applied.known, offsets, candidate)
+        dated = self.rule_scorer.fill_dates(queries)
+        features = self.counts.features(dated, applied.known, offsets, candidate)
         return np.asarray(features * self.weights.counts[relation])
 
     def _add_random_walks(self, listed: ListedCandidates, score: Floats) -> None:

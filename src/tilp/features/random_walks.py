@@ -17,7 +17,7 @@ from tilp._kernels.candidate_history import FAR, FactEdges
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Indices, ranges_to_indices
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.time import known_ends
+from tilp.time import ends_as_of, known_ends
 from tilp.walks import Walker
 
 _FEW_EDGES = 200_000  # of a graph: none of its steps is limited
@@ -109,9 +109,11 @@ class WalkChains:
         self._subject = int(query.subject[0])
         start, end = (int(np.clip(time[0], -FAR, FAR)) for time in (query.start, query.end))
         edges = walks.edges
-        gap = np.maximum(np.maximum(start - edges.ends, edges.starts - end), 0)
+        latest = int(query.latest[0])
+        ends = ends_as_of(edges.starts, edges.ends, latest)
+        gap = np.maximum(np.maximum(start - ends, edges.starts - end), 0)
         weight = np.exp(-gap / walks.scale)[edges.interval]
-        weight[edges.fact == query.fact[0]] = 0.0
+        weight[(edges.fact == query.fact[0]) | (edges.start > latest)] = 0.0
         total = np.bincount(walks.source, weight, len(edges.offsets) - 1)
         # The probability of each edge from its source; a source without any weight has no edges.
         self._step = weight / np.where(total > 0.0, total, 1.0)[walks.source]

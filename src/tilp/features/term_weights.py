@@ -24,6 +24,7 @@ from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fold_index
 from tilp.features.negative_sampling import SampledCandidates
 from tilp.graph import QueryTable, TemporalGraph
+from tilp.learning.examples import forecast_queries
 from tilp.parallel import Workers
 from tilp.scoring import RuleWeights
 from tilp.scoring.scorer import query_batches
@@ -96,8 +97,11 @@ def stack_terms(
     for fold, (rule_weights, weights) in enumerate(folds):
         removed = _facts_to_remove(graph, facts[fold_ids == fold], seed)
         without_fold = scorer.with_weights(rules.with_weights(rule_weights), weights)
-        asked = QueryTable.of_facts(graph, removed, walked=False)
-        add_table(without_fold.without(removed), asked)
+        if rules.walker.only_earlier:  # what is later is left out anyway
+            add_table(without_fold, forecast_queries(graph, removed, seed))
+        else:
+            asked = QueryTable.of_facts(graph, removed, walked=False)
+            add_table(without_fold.without(removed), asked)
     if valid is not None:
         add_table(scorer, valid)
     with threadpool_limits(limits=1, user_api="blas"):  # sums depend on the number of threads

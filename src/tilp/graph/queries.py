@@ -10,7 +10,7 @@ import numpy as np
 
 from tilp._utils.arrays import ColumnTable, Ids, Ints, Mask
 from tilp.graph.graph import TemporalGraph
-from tilp.time import UNKNOWN, known_ends
+from tilp.time import FAR, OPEN_END, UNKNOWN, ends_as_of, known_ends
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,14 @@ class QueryTable(ColumnTable):
     answer: Ids  # the known one; -1 for none
     # Whether start and end are missing, two columns; by default neither is.
     unknown: Mask = field(default_factory=lambda: np.empty((0, 2), np.bool_))
+    # No fact that starts later is evidence, and no later end is known.
+    latest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __post_init__(self) -> None:
         if not len(self.unknown):
             object.__setattr__(self, "unknown", np.zeros((len(self.subject), 2), np.bool_))
+        if not len(self.latest):
+            object.__setattr__(self, "latest", np.full(len(self.subject), OPEN_END))
 
     @classmethod
     def from_columns(
@@ -64,6 +68,14 @@ class QueryTable(ColumnTable):
     def with_dates(self, start: Ints, end: Ints) -> QueryTable:
         """Return the same queries with other, known dates."""
         return replace(self, start=start, end=end, unknown=np.zeros_like(self.unknown))
+
+    def only_earlier(self) -> QueryTable:
+        """Return the same queries, for which only facts that start before them are evidence.
+
+        A query without a start in time is asked with all facts.
+        """
+        before = np.where(self.start <= -FAR, OPEN_END, self.start - 1)
+        return replace(self, latest=np.minimum(self.latest, before))
 
     def without_answers(self) -> QueryTable:
         """Return the same queries without their answers."""
@@ -130,7 +142,9 @@ def known_facts(graph: TemporalGraph, queries: QueryTable, query: int) -> tuple[
     edges = index.edges(int(queries.subject[query]), int(queries.directed_relation[query]))
     rows = index.fact[edges]
     start, end = known_ends(graph.start[rows], graph.end[rows])
-    meets = (end >= queries.start[query]) & (start <= queries.end[query])
+    latest = int(queries.latest[query])
+    end = ends_as_of(start, end, latest)
+    meets = (end >= queries.start[query]) & (start <= min(int(queries.end[query]), latest))
     found = np.flatnonzero(meets & (rows != queries.fact[query]))
     found = found[np.lexsort((rows[found], start[found]))]
     return rows[found], index.target[edges][found]

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.candidates import mark_known_answers
-from tilp._utils.arrays import Floats, Ids, Indices, read_only
+from tilp._utils.arrays import Floats, Ids, Indices, ranges_to_indices, read_only
 from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
+from tilp.time import known_ends
 
 # When a candidate is a known answer, against the query's interval; the last that applies.
 KNOWN_KINDS = ("before", "after", "meeting", "touching")
@@ -56,8 +57,9 @@ def known_answers(
     instants = np.empty(0, np.int64)
     if instant_seed is not None:
         instants = _draw_instants(graph, queries, instant_seed)
-    times = graph.start, graph.end, queries.fact, queries.answer, queries.start, queries.end
-    return KnownAnswers(*mark_known_answers(*ranges, index.target, index.fact, *times, instants))
+    facts = index.target, index.fact, graph.start, graph.end
+    times = queries.fact, queries.answer, queries.start, queries.end, queries.latest
+    return KnownAnswers(*mark_known_answers(*ranges, *facts, *times, instants))
 
 
 def _draw_instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> Indices:
@@ -74,22 +76,49 @@ def _draw_instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> Indi
     return np.clip(times[np.minimum(index, len(times) - 1)], queries.start, queries.end)
 
 
+class CountsByStart:
+    """Counts of items, such as the facts of an entity, that start no later than some time.
+
+    >>> counts = CountsByStart(np.array([0, 1, 1]), np.array([1990, 1980, 1990]))
+    >>> counts(np.array([1, 1, 0]), np.array([1985, 1990, 1985])).tolist()
+    [1, 2, 0]
+    """
+
+    def __init__(self, key: Ids | Indices, start: Indices) -> None:
+        self._starts, rank = np.unique(start, return_inverse=True)
+        self._sorted = np.sort(key.astype(np.int64) * self._width + rank.reshape(-1))
+
+    @property
+    def _width(self) -> int:
+        return len(self._starts) + 1
+
+    def __call__(self, key: Ids | Indices, latest: Indices) -> Indices:
+        """Return how many items of each key start by then."""
+        first = key.astype(np.int64) * self._width
+        until = first + np.searchsorted(self._starts, latest, side="right")
+        return np.searchsorted(self._sorted, until) - np.searchsorted(self._sorted, first)
+
+
 @dataclass(frozen=True)
 class PopularityPrior:
-    """Distribution over candidates for each directed relation, from the counts in train."""
+    """Distribution over candidates for each directed relation, from the counts in train.
+
+    With `starts`, counts are of facts that start by a query's `latest`.
+    """
 
     offsets: Indices  # where the candidates of each directed relation begin, and where the last end
     entity: Ids  # candidates that train has, ascending
     count: Indices  # how often train has each of them
     n_entities: int  # count of all entities
+    starts: tuple[CountsByStart, CountsByStart] | None = None  # of keys, and of relations
 
     def __post_init__(self) -> None:
         for name in ("offsets", "entity", "count"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @classmethod
-    def from_graph(cls, graph: TemporalGraph) -> PopularityPrior:
-        """Count the answers in a graph's train split."""
+    def from_graph(cls, graph: TemporalGraph, *, by_start: bool = False) -> PopularityPrior:
+        """Count the answers in a graph's train split, `by_start` or all."""
         n_relations, n_entities = len(graph.relations), len(graph.entities)
         # Inverse relations come after all others, so that each direction is counted alone.
         counted = [
@@ -98,10 +127,17 @@ class PopularityPrior:
         keys, count = (np.concatenate(both) for both in zip(*counted, strict=True))
         offsets = np.searchsorted(keys, np.arange(2 * n_relations + 1) * n_entities)
         entity = (keys % n_entities).astype(np.int32)
-        return cls(offsets.astype(np.int64), entity, count, n_entities)
+        starts = None
+        if by_start:
+            key = np.concatenate(list(_answer_keys(graph, graph.span("train"))))
+            times = np.tile(train_starts(graph), 2)
+            starts = CountsByStart(key, times), CountsByStart(key // n_entities, times)
+        return cls(offsets.astype(np.int64), entity, count, n_entities, starts)
 
     def without(self, graph: TemporalGraph, facts: Indices) -> PopularityPrior:
         """Return the prior without some distinct facts of the graph that it was counted in."""
+        if self.starts is not None:
+            return PopularityPrior.from_graph(graph.without(facts), by_start=True)
         in_train = facts[facts < graph.bounds[1]]
         count = self.count.copy()
         for keys in _answer_keys(graph, in_train):
@@ -125,24 +161,42 @@ class PopularityPrior:
         """Probability of each candidate that train has."""
         return self._smooth(self.count, np.repeat(self._n_answers, np.diff(self.offsets)))
 
-    def probabilities(self, relation: Ids, entity: Ids) -> Floats:
+    def probabilities(self, relation: Ids, entity: Ids, latest: Indices) -> Floats:
         """Return the probability of entities, each as an answer of a directed relation."""
-        return self._smooth(*self.counts(relation, entity))
+        return self._smooth(*self.counts(relation, entity, latest))
 
     def answer_probabilities(self, queries: QueryTable) -> Floats:
         """Return the probability of each query's answer, without the query's own fact."""
-        count, total = self.counts(queries.directed_relation, queries.answer)
-        own = queries.fact >= 0
+        count, total = self.counts(queries.directed_relation, queries.answer, queries.latest)
+        own = (queries.fact >= 0) & (queries.latest >= queries.start)
         return self._smooth(np.maximum(count - own, 0), total - own)
 
-    def counts(self, relation: Ids, entity: Ids) -> tuple[Indices, Indices]:
+    def counts(self, relation: Ids, entity: Ids, latest: Indices) -> tuple[Indices, Indices]:
         """Return how often train has entities as answers, and how many answers it has in all."""
         key = relation.astype(np.int64) * self.n_entities + entity
+        if self.starts is not None:
+            return self.starts[0](key, latest), self.starts[1](relation, latest)
         index = np.searchsorted(self._keys[:-1], key)
         known = self._keys[index] == key
         count = np.zeros(len(key), np.int64)
         count[known] = self.count[index[known]]
         return count, self._n_answers[relation]
+
+    def by_start(self, queries: QueryTable) -> tuple[Ids, Indices, Ids, Floats]:
+        """Return the row of each query, and offsets of rows, entities and their probabilities.
+
+        A row has the entities that a relation has as answers by some time.
+        """
+        columns = np.stack([queries.directed_relation.astype(np.int64), queries.latest])
+        (relation, latest), row = np.unique(columns, axis=1, return_inverse=True)
+        offsets, index = ranges_to_indices(self.offsets[relation], self.offsets[relation + 1])
+        of_row = np.repeat(np.arange(len(relation)), np.diff(offsets))
+        count, total = self.counts(relation[of_row], self.entity[index], latest[of_row])
+        mask = count > 0
+        offsets = np.append(0, np.cumsum(mask))[offsets]
+        probability = self._smooth(count[mask], total[mask])
+        row = row.reshape(-1).astype(np.int32)
+        return row, offsets, self.entity[index[mask]], probability
 
     def _smooth(self, count: Indices, total: Indices) -> Floats:
         return (1 - _UNIFORM_SHARE) * count / np.maximum(total, 1) + self.min_probability
@@ -158,6 +212,12 @@ class PopularityPrior:
         totals = np.concatenate([[0], np.cumsum(self.count)])
         n_answers: Indices = np.diff(totals[self.offsets])
         return n_answers
+
+
+def train_starts(graph: TemporalGraph) -> Indices:
+    """Return the starts of the facts of train, as walks read them."""
+    train = graph.span("train")
+    return known_ends(graph.start[train], graph.end[train])[0]
 
 
 def _answer_keys(graph: TemporalGraph, facts: slice | Indices) -> Iterator[Indices]:

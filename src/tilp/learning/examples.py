@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Ids, Indices, Mask
+from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning.candidates import KNOWN_KINDS, Mark, known_answers
 from tilp.parallel import Workers
+from tilp.time import FAR, known_ends
 from tilp.walks import CompiledRules, Walker, chunks_by
 from tilp.walks.walker import CHUNK_STEPS
 
@@ -64,6 +66,24 @@ class TrainingExamples:
             np.append(0, np.cumsum(sizes[queries])),
             *(getattr(self, name)[mask] for name in columns),
         )
+
+
+def forecast_queries(graph: TemporalGraph, facts: Indices, seed: int) -> QueryTable:
+    """Return facts as queries in both directions whose evidence ends some time before them.
+
+    How long before is drawn for each fact from what the facts of valid have: these may start long
+    after the last fact of train.
+    """
+    queries = QueryTable.of_facts(graph, facts, walked=True)
+    starts = [known_ends(graph.start[part], graph.end[part])[0] for part in
+              (graph.span("train"), graph.span("valid"))]  # fmt: skip
+    train, valid = (start[np.abs(start) < FAR] for start in starts)
+    if not len(valid) or not len(train):
+        return queries.only_earlier()
+    lags = np.maximum(np.sort(valid) - 1 - train.max(), 0)
+    lag = lags[(keyed_uniform(seed, queries.fact) * len(lags)).astype(np.int64)]
+    dated = np.abs(queries.start) < FAR
+    return replace(queries, latest=np.where(dated, queries.start - 1 - lag, queries.latest))
 
 
 def training_queries(graph: TemporalGraph, facts: Indices) -> QueryTable:

@@ -23,7 +23,12 @@ from tilp.features.paper.features import FEATURES
 from tilp.features.term_weights import stack_terms
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior, rule_selection
-from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
+from tilp.learning.examples import (
+    TrainingExamples,
+    forecast_queries,
+    make_training_examples,
+    training_queries,
+)
 from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import FitContext, ModelSettings
@@ -181,7 +186,10 @@ def apply_to_queries(
     compiled = walker.encoding.compiled(rows)
     held_out_rows, is_walked = held_out_facts(graph, settings)
     ranker = Ranker(graph, held_out_rows, walked=is_walked)
-    queries = training_queries(graph, target_facts(graph, settings.mining))
+    facts = target_facts(graph, settings.mining)
+    queries = training_queries(graph, facts)
+    if walker.only_earlier:
+        queries = forecast_queries(graph, facts, settings.seed)
     if not len(graph.rows("valid")):
         queries = queries[~np.isin(queries.fact, ranker.queries.fact)]
     held_out_queries = ranker.queries
@@ -194,7 +202,7 @@ def apply_to_queries(
 
         def examples(name: str, queries: QueryTable) -> TrainingExamples:
             def make() -> TrainingExamples:
-                dated = dates.fill_queries(queries)
+                dated = walker.with_evidence(dates.fill_queries(queries))
                 return make_training_examples(
                     walker, dated, compiled, context.workers, seed=settings.seed, progress=advance
                 )
@@ -204,7 +212,7 @@ def apply_to_queries(
 
         held_out = examples("held-out", held_out_queries)
         training = examples("training", queries)
-    prior = PopularityPrior.from_graph(walker.graph)
+    prior = PopularityPrior.from_graph(walker.graph, by_start=walker.only_earlier)
     return TrainingData(dates, walker, rules, rows, training, held_out, ranker, prior)
 
 

@@ -79,6 +79,11 @@ class TILP(Params):
             `"point"`). `point`: by the other date; `duration`: by a draw from how long facts of
             the relation last, as in the paper; `open`: since ever, or until today; `unknown`:
             not at all, so that a rule counts if it may hold.
+        only_earlier: Learn and answer with nothing but the facts that started before the query's
+            start (bool, default False). An end after it is not known yet: the start stands for
+            it, as for a missing one. A query without any date is asked with all facts, and facts
+            without a start are always evidence. Needs `missing="point"`, and features other than
+            the paper's.
         min_support: Drop rules that reach fewer than this many training facts (int, default 2).
             Raise it for noisy data.
         max_rules: Keep at most this many rules for each relation and direction (int, default
@@ -124,6 +129,7 @@ class TILP(Params):
         rule_weights: types.Weights | str = types.Weights.FREE,
         features: types.Features | str = types.Features.FULL,
         missing: types.Missing | str = types.Missing.POINT,
+        only_earlier: bool = False,
         min_support: int = 2,
         max_rules: int = MAX_KEPT,
         effort: types.Effort | str = types.Effort.NORMAL,
@@ -139,6 +145,7 @@ class TILP(Params):
         self.rule_weights = rule_weights
         self.features = features
         self.missing = missing
+        self.only_earlier = only_earlier
         self.min_support = min_support
         self.max_rules = max_rules
         self.effort = effort
@@ -175,6 +182,12 @@ class TILP(Params):
         self.missing = choose(types.Missing, self.missing, "missing")
         self.backend = choose(types.Backend, self.backend, "backend")
         self.effort = choose(types.Effort, self.effort, "effort")
+        usable = self.missing is types.Missing.POINT and self.features is not types.Features.PAPER
+        if self.only_earlier and not usable:
+            raise TilpError(
+                "only_earlier needs missing='point', and features 'full' or 'none'; the paper's "
+                "features and other imputations use dates after the query's"
+            )
         if self.max_rules < 1:
             raise TilpError(f"max_rules is {self.max_rules}; it is at least 1")
         self.settings_for()
@@ -198,6 +211,7 @@ class TILP(Params):
                 sample=sample,
                 limit=limit,
                 distinct=config.distinct,
+                only_earlier=self.only_earlier,
             ),
             training=replace(config.training, weights=types.Weights(self.rule_weights)),
             features=types.Features(self.features),
@@ -254,6 +268,7 @@ class TILP(Params):
             rule_weights=settings.training.weights,
             features=settings.features,
             missing=settings.missing,
+            only_earlier=mining.only_earlier,
             min_support=mining.min_support,
             max_rules=settings.max_rules,
             effort=effort,
@@ -484,6 +499,8 @@ class TILP(Params):
     @property
     def evidence_note(self) -> str:
         """Which facts answers rest on, in words."""
+        if self.settings.mining.only_earlier:
+            return "the facts of train that start before the query; without a date, all"
         return "the facts of train, those after the query's time too"
 
     def _explainer(self, graph: TemporalGraph | None) -> Explainer:

@@ -164,7 +164,7 @@ class RuleScorer:
         self.walker = walker
         self.rules = tuple(rules)
         self._rows = read_only(walker.encoding.encode(rules))
-        self.prior = PopularityPrior.from_graph(walker.graph)
+        self.prior = PopularityPrior.from_graph(walker.graph, by_start=walker.only_earlier)
         self._missing_dates = missing_dates or MissingDates(Missing.POINT)
         self._compiled = walker.encoding.compiled(self._rows)
         self._set_weights(weights)
@@ -215,12 +215,12 @@ class RuleScorer:
         return other
 
     def fill_dates(self, queries: QueryTable) -> QueryTable:
-        """Return the queries with their missing dates imputed."""
-        return self._missing_dates.fill_queries(queries)
+        """Return the queries with their missing dates imputed, and the evidence of each."""
+        return self.walker.with_evidence(self._missing_dates.fill_queries(queries))
 
     def resolve_dates(self, queries: QueryTable) -> QueryTable:
         """Return queries as they are asked: a query without dates is about all of time."""
-        return queries
+        return self.walker.with_evidence(queries)
 
     def apply_rules(self, queries: QueryTable) -> AppliedRules:
         """Return everything that scores are computed from, apart from the weights."""
@@ -236,10 +236,16 @@ class RuleScorer:
         walks, relation = applied.rows, queries.directed_relation
         answers = known.offsets, known.entity, known.mark - Mark.KNOWN
         learned = weights.rule, weights.factor, weights.walks_power
-        priors = prior.offsets, prior.entity, self._prior_score, self._default
+        priors = relation, prior.offsets, prior.entity, self._prior_score
+        if prior.starts is not None:
+            *rows, probability = prior.by_start(self.fill_dates(queries))
+            sizes, of_row = np.diff(rows[1]), np.empty(len(rows[1]) - 1, np.int32)
+            of_row[rows[0]] = relation
+            priors = *rows, weights.prior[np.repeat(of_row, sizes)] * probability
         offsets, candidate, score, reached = score_candidates(
-            *walks, relation, queries.answer, *answers, *learned, *priors, prior.n_entities
-        )
+            *walks, relation, queries.answer, *answers, *learned, *priors, self._default,
+            prior.n_entities,
+        )  # fmt: skip
         return Scores(offsets, candidate, score, self._default[relation], reached)
 
     __call__ = score
@@ -259,14 +265,16 @@ class RuleScorer:
     ) -> _Parts:  # fmt: skip
         """Split the scores of the given candidates into those of rules and prior."""
         scores = self.score(queries, applied).of_candidates(offsets, candidate)
-        relation = np.repeat(queries.directed_relation, np.diff(offsets))
-        return self.split_rules_and_prior(relation, candidate, scores, scores)
+        return self.split_rules_and_prior(queries, offsets, candidate, scores, scores)
 
     def split_rules_and_prior(
-        self, relation: Ids, candidate: Ids, score: Floats, total: Floats
+        self, queries: QueryTable, offsets: Ints, candidate: Ids, score: Floats, total: Floats
     ) -> _Parts:
         """Split a total, some function of φ, by the shares that rules and prior have in φ."""
-        prior = self._weights.prior[relation] * self.prior.probabilities(relation, candidate)
+        columns = queries.directed_relation, self.fill_dates(queries).latest
+        relation, latest = (np.repeat(column, np.diff(offsets)) for column in columns)
+        probability = self.prior.probabilities(relation, candidate, latest)
+        prior = self._weights.prior[relation] * probability
         share = prior / score
         return {"rules": (1 - share) * total, "prior": share * total}
 
@@ -332,7 +340,8 @@ class RuleScorer:
     def popularity_text(self, query: QueryTable, candidate: int) -> str:
         """Say how many facts of the query's relation have a candidate as their answer."""
         entity, relations = np.array([candidate], np.int32), self.walker.graph.relations
-        counts = self.prior.counts(query.directed_relation, entity)
+        latest = self.fill_dates(query).latest
+        counts = self.prior.counts(query.directed_relation, entity, latest)
         count, total = (int(column[0]) for column in counts)
         relation = int(query.directed_relation[0])
         end = "object" if relation < len(relations) else "subject"

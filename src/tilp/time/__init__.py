@@ -17,7 +17,14 @@ from tilp.time.dates import (
     parse_date,
     unit_words,
 )
-from tilp.time.interval import Interval, known_ends, possible_intervals
+from tilp.time.interval import (
+    FAR,
+    Interval,
+    end_as_of,
+    ends_as_of,
+    known_ends,
+    possible_intervals,
+)
 from tilp.time.relations import (
     GAP_CLASSES,
     UNDECIDED,
@@ -38,9 +45,9 @@ from tilp.time.relations import (
 from tilp.types import Unit
 
 __all__ = [
-    "GAP_CLASSES", "OPEN_END", "OPEN_START", "UNDECIDED", "UNKNOWN", "Allen", "Interval",
+    "FAR", "GAP_CLASSES", "OPEN_END", "OPEN_START", "UNDECIDED", "UNKNOWN", "Allen", "Interval",
     "ParsedDate", "TemporalRelation", "Unit", "allen", "allen_code", "allen_codes",
-    "choose_unit", "format_length", "format_time", "gap_code", "gap_codes", "gap_lengths",
+    "choose_unit", "end_as_of", "ends_as_of", "format_length", "format_time", "gap_code", "gap_codes", "gap_lengths",
     "known_ends", "parse_date", "possible_intervals", "possible_relations", "relation_words",
     "temporal_relation", "temporal_relation_code", "temporal_relation_codes", "unit_words",
 ]  # fmt: skip

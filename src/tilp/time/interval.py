@@ -13,6 +13,9 @@ from tilp.types import Unit
 
 Times = NDArray[np.int64]
 
+FAR = 2**61
+"""Times at or past it are open; differences of two such times still fit into 64 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -114,6 +117,19 @@ def known_ends(start: Times, end: Times) -> tuple[Times, Times]:
     no_start, no_end = start == UNKNOWN, end == UNKNOWN
     known_start = np.where(no_start, np.where(no_end, OPEN_START, end), start)
     return known_start, np.where(no_end, np.where(no_start, OPEN_END, start), end)
+
+
+def end_as_of(start: int, end: int, latest: int) -> int:
+    """Return an end as it is known at a time: until it is reached, the start stands for it.
+
+    Facts without a start, such as those without any date, keep their end.
+    """
+    return start if end > latest and start > -FAR else end
+
+
+def ends_as_of(start: Times, end: Times, latest: Times | int) -> Times:
+    """Return `end_as_of` of many facts."""
+    return np.where((end > latest) & (start > -FAR), start, end)
 
 
 def possible_intervals(start: Times, end: Times) -> tuple[Times, Times, Times]:

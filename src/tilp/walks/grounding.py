@@ -10,6 +10,7 @@ from tilp.graph import QueryTable
 from tilp.rules import Rule
 from tilp.time import (
     allen_codes,
+    ends_as_of,
     gap_codes,
     gap_lengths,
     possible_intervals,
@@ -65,12 +66,12 @@ class Grounder:
         body = self._bodies.get(rule)
         if body is None:
             body = self._bodies[rule] = self._body(rule)
-        starts, ends = queries.start, queries.end
+        starts, ends, latest = queries.start, queries.end, int(queries.latest[0])
         if self._walker.every_reading:
             _, starts, ends = possible_intervals(*queries.given_dates())
         subject, fact = int(queries.subject[0]), int(queries.fact[0])
         parts = [
-            self._walks(body, subject, candidate, fact, start, end)
+            self._walks(body, subject, candidate, fact, latest, start, end)
             for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
         ]
         chains, gaps, complete = zip(*parts, strict=True)
@@ -96,13 +97,14 @@ class Grounder:
         )
 
     def _walks(
-        self, body: _Body, subject: int, candidate: int, fact: int, start: int, end: int
-    ) -> tuple[Ints, Floats, bool]:
+        self, body: _Body, subject: int, candidate: int, fact: int, latest: int, start: int,
+        end: int,
+    ) -> tuple[Ints, Floats, bool]:  # fmt: skip
         """Return the edges of walks, their gaps to the query's time, and if none was dropped."""
         edges = self._walker.edges
-        steps = self._possible_steps(body, subject, candidate, fact, start, end)
+        steps = self._possible_steps(body, subject, candidate, fact, latest, start, end)
         chain = steps[0].reshape(-1, 1)
-        gap = self._gap(steps[0], start, end)
+        gap = gap_lengths(*self._times(steps[0], latest), start, end)
         complete = True
         for step, possible in enumerate(steps[1:], start=2):
             order = np.argsort(gap, kind="stable")
@@ -115,14 +117,15 @@ class Grounder:
             offsets, onward = ranges_to_indices(begin, np.minimum(stop, begin + room))
             prefix = np.repeat(np.arange(len(chain)), np.diff(offsets))
             chain = np.column_stack([chain[prefix], possible[onward]])
-            mask = self._matches(body, chain, step)
+            mask = self._matches(body, chain, step, latest)
             chain = chain[mask]
-            gap = gap[prefix[mask]] + self._gap(chain[:, -1], start, end)
+            gap = gap[prefix[mask]] + gap_lengths(*self._times(chain[:, -1], latest), start, end)
         return chain, gap, complete
 
     def _possible_steps(
-        self, body: _Body, subject: int, candidate: int, fact: int, start: int, end: int
-    ) -> list[Ints]:
+        self, body: _Body, subject: int, candidate: int, fact: int, latest: int, start: int,
+        end: int,
+    ) -> list[Ints]:  # fmt: skip
         """Return the edges of each step, ascending, from which the rest of the body leads there."""
         edges = self._walker.edges
         last = len(body.symbols) + 1
@@ -130,7 +133,7 @@ class Grounder:
         steps = []
         for step in range(last - 1, 0, -1):
             edge = self._edges_to(body.symbols[step - 1], reached)
-            edge = edge[edges.fact[edge] != fact]
+            edge = edge[(edges.fact[edge] != fact) & (edges.start[edge] <= latest)]
             if step == 1:
                 edge = edge[edges.source[edge] == subject]
             if self._walker.distinct:
@@ -138,7 +141,7 @@ class Grounder:
             code = body.codes.get((step, last))
             if code is not None:
                 query = np.array(start), np.array(end)
-                edge = edge[self._codes(body.grain, self._times(edge), query) == code]
+                edge = edge[self._codes(body.grain, self._times(edge, latest), query) == code]
             steps.append(np.sort(edge))
             reached = np.unique(edges.source[edge])
         return steps[::-1]
@@ -152,16 +155,16 @@ class Grounder:
         edge: Ints = self._walker.edges.by_rank[low + ranks].astype(np.int64)
         return edge
 
-    def _matches(self, body: _Body, chain: Ints, step: int) -> Mask:
+    def _matches(self, body: _Body, chain: Ints, step: int, latest: int) -> Mask:
         """Mask walks whose last step is allowed, and lies to earlier ones as the rule says."""
         edges = self._walker.edges
         visited = (edges.target if self._walker.distinct else edges.fact)[chain]
         mask: Mask = (visited[:, :-1] != visited[:, -1:]).all(axis=1)
-        last = self._times(chain[:, -1])
+        last = self._times(chain[:, -1], latest)
         for earlier in range(1, step):
             code = body.codes.get((earlier, step))
             if code is not None:
-                times = self._times(chain[:, earlier - 1])
+                times = self._times(chain[:, earlier - 1], latest)
                 mask &= self._codes(Grain.PAIRS, times, last) == code
         return mask
 
@@ -175,8 +178,6 @@ class Grounder:
             return temporal_relation_codes(*first, *second)
         return np.asarray(self._walker.classes.code(*first, *second))
 
-    def _times(self, edge: Ints) -> Times:
-        return self._walker.edges.start[edge], self._walker.edges.end[edge]
-
-    def _gap(self, edge: Ints, start: int, end: int) -> Floats:
-        return gap_lengths(*self._times(edge), start, end)
+    def _times(self, edge: Ints, latest: int) -> Times:
+        start = self._walker.edges.start[edge]
+        return start, ends_as_of(start, self._walker.edges.end[edge], latest)

@@ -45,6 +45,7 @@ class MiningSettings:
         seed: for sampling.
         every_reading: whether facts with a missing date are walked with every possible interval.
         distinct: whether the entities of a walk all differ; see `Walker`.
+        only_earlier: whether only facts that start before a query are evidence; see `Walker`.
     """
 
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
@@ -57,6 +58,7 @@ class MiningSettings:
     seed: int = 0
     every_reading: bool = False
     distinct: bool = True
+    only_earlier: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share <= 1.0:
@@ -220,6 +222,7 @@ def mining_walker(
         graph, grains=settings.grains, max_length=settings.max_length, limit=settings.limit,
         seed=settings.seed, constraints=constraints, classes=classes,
         every_reading=settings.every_reading, distinct=settings.distinct,
+        only_earlier=settings.only_earlier,
     )  # fmt: skip
 
 
@@ -254,7 +257,7 @@ def mining_queries(walker: Walker, relation: str, settings: MiningSettings) -> Q
     else:
         rows = target_facts(graph, settings)
         rows = rows[graph.relation[rows] == relation_id]
-    return QueryTable.of_facts(graph, rows, walked=True)
+    return walker.with_evidence(QueryTable.of_facts(graph, rows, walked=True))
 
 
 def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:

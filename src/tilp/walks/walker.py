@@ -71,6 +71,8 @@ class Walker:
         every_reading: whether facts and queries with a missing date are walked once for each of
             its `possible_intervals`; by default the known end serves for both. A walk then counts
             for the rule of each. Rules are still found and tallied by one interval of each query.
+        only_earlier: whether only facts that start before a query are walked on for it, whose
+            later ends are not known; see `QueryTable.only_earlier`.
         distinct: whether the entities of a walk all differ. A walk that comes back to an entity
             says what a shorter one says; the paper allows it, and forbids only to use a fact twice.
 
@@ -91,6 +93,7 @@ class Walker:
         constraints: Sequence[StepConstraint] = (),
         classes: PairConstraint | None = None,
         every_reading: bool = False,
+        only_earlier: bool = False,
         distinct: bool = True,
     ) -> None:
         if not 1 <= max_length <= MAX_LENGTH:
@@ -102,7 +105,11 @@ class Walker:
                 f"rules of length {max_length}; choose a smaller length"
             )
         self.graph, self.classes, self.every_reading = graph, classes, every_reading
-        self.distinct = distinct
+        if only_earlier and (constraints or classes or every_reading):
+            raise TilpError(
+                "only_earlier goes neither with constraints of your own nor with missing='unknown'"
+            )
+        self.distinct, self.only_earlier = distinct, only_earlier
         self.max_length, self.limit, self.seed = max_length, limit, seed
         self.grains = tuple(Grain(grain) for grain in grains)
         self._splits = tuple(splits)
@@ -191,6 +198,10 @@ class Walker:
         return kernels.IntervalClasses(
             len(self.classes.words), table, np.ascontiguousarray(of_query.T)
         )
+
+    def with_evidence(self, queries: QueryTable) -> QueryTable:
+        """Return queries with dates, with the latest start of facts that are evidence for each."""
+        return queries.only_earlier() if self.only_earlier else queries
 
     def steps(self, walk: NDArray[Any]) -> tuple[Step, ...]:
         """Return the steps of a walk, given by its edges."""
@@ -333,9 +344,11 @@ class Walker:
             marks = _reorder_marks(marks, query_of)
         # Queries that share walks stand together; without rules, those of all relations do.
         relation = queries.directed_relation * (len(index.relations) > 0)
-        order = np.lexsort((queries.end, queries.start, relation, queries.subject))
-        shared = np.column_stack([queries.subject[order], relation[order]])
-        begin = np.flatnonzero((np.diff(shared, axis=0, prepend=-1) != 0).any(axis=1))
+        columns = (queries.subject, relation, queries.latest)
+        order = np.lexsort((queries.end, queries.start, *columns[::-1]))
+        shared = np.column_stack(columns)[order]
+        new = (shared[1:] != shared[:-1]).any(axis=1)
+        begin = np.flatnonzero(np.append(True, new)[: len(shared)])
         table = _grouped(shared[begin, 0].astype(np.int32), begin, queries[order])
         # Zeros on pages that are not used cost nothing.
         sizes = max(_MIN_SLOTS, 2 * self._n_codes), len(self.graph.entities), len(self.graph)
@@ -356,7 +369,7 @@ class Walker:
 
 def _grouped(entity: Ids, begin: Ints, queries: QueryTable) -> kernels.GroupedQueries:
     offsets = np.append(begin, len(queries)).astype(np.int64)
-    columns = ("subject", "directed_relation", "fact", "start", "end")
+    columns = ("subject", "directed_relation", "fact", "start", "end", "latest")
     return kernels.GroupedQueries(entity, offsets, *(getattr(queries, name) for name in columns))
 
 

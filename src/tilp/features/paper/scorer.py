@@ -94,9 +94,8 @@ class PaperFeatureScorer:
         has_features = np.isin(by_rules.indices_of(offsets, candidate), self._best(by_rules))
         evidence = self.features.gather(filled, offsets, candidate).restrict(has_features)
         parts = self.features.contributions(self._weights, filled, evidence, phi)
-        together, relation = parts.pop("rules"), queries.directed_relation[query]
-        rules = self.rule_scorer.split_rules_and_prior(relation, candidate, scores, together)
-        return {**rules, **parts}
+        together, rules = parts.pop("rules"), self.rule_scorer.split_rules_and_prior
+        return {**rules(queries, offsets, candidate, scores, together), **parts}
 
     def attribute_scores(
         self, query: QueryTable, candidates: Sequence[int], applied: scoring.AppliedRules
