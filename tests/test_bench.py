@@ -1,9 +1,11 @@
 """Runs of a plan: what is reused and resumed, and that reports say what was measured."""
 
+import importlib
 import json
 import os
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -24,7 +26,6 @@ from tilp.bench import (
     world_source,
 )
 from tilp.bench.data import Balanced, Biased, Rare, Release
-from tilp.bench.efficiency import STAGES
 from tilp.bench.experiment import share_text
 from tilp.bench.jobs import Job, Store, Workspace, merge_jobs, run_jobs
 from tilp.bench.methods import Method, ReachedOnly, shared_model
@@ -524,32 +525,25 @@ def test_pictures_lie_beside_the_markdown(small):
 # Costs, and the command
 
 
-def test_costs_are_measured_in_a_process_of_their_own(tmp_path):
-    text = """
-    title = "Costs"
-    [methods.one]
-    base = "rules"
-    [[experiment]]
-    name = "cost"
-    kind = "efficiency"
-    methods = ["one"]
-    sizes = [1000]
-    length = 1
-    [[experiment.times]]
-    stage = "search"
-    data = "world"
-    seconds = 571.9
-    """
-    plan = load_plan(written(tmp_path, text))
+def test_costs_are_measured_in_a_process_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    efficiency = importlib.import_module("efficiency")
+    monkeypatch.setitem(efficiency.PUBLISHED, "world", {"search": 571.9})
+    one = Method("one", "rules")
+    cost = efficiency.Efficiency(name="cost", title="Cost", methods=(one,), lengths=(1,))
+    plan = replace(efficiency.plan(), experiments=(cost,))
     done = run_plan(plan, [WORLD], tmp_path / "out", threads=1)
     (one,) = done.results.done.values()
     assert set(one["seconds"]) == {"search", "arriving", "training"} | {
         "distributions", "application", "scoring"
     }  # fmt: skip
-    assert set(one["megabytes"]) == set(one["seconds"]) <= set(STAGES)
+    assert set(one["megabytes"]) == set(one["seconds"]) <= set(efficiency.STAGES)
     assert min(one["megabytes"].values()) > 50 and one["positives"] == 2 * one["facts"]
     said = done.text.read_text()
     assert "571.9" in said and f"| rules | {one['rules']:,} |" in said
+    assert [each.name for each in efficiency.plan().experiments] == ["threads", "sizes", "lengths"]
+    sizes = efficiency.plan().experiments[1].jobs(WORLD)
+    assert [job.source.location.size for job in sizes] == [1_000, 2_000, 4_000, 8_000]
 
 
 def test_bench_names_its_plans_and_its_runs(run, tmp_path):

@@ -3,7 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -116,7 +116,7 @@ class Setting(ABC):
     @property
     def name(self) -> str:
         """The name in the files of runs."""
-        return self.kind
+        return "-".join([self.kind, *(str(value) for value in astuple(self) if value)])
 
     @property
     def description(self) -> str:
@@ -169,10 +169,6 @@ class Few(Setting):
 
     kind, seeded = "few", True
 
-    @property
-    def name(self) -> str:
-        return f"few-{self.share}-{self.walked.value}"
-
     def case(self, source: Source, seed: int) -> Case:
         sample = few(source.graph, self.share, seed=seed, walked=self.walked)
         return Case(sample, sample, source.graph)  # answers of the other facts stay known
@@ -214,10 +210,6 @@ class TimeShifted(Setting):
     ends: LateEnds = LateEnds.MASK
 
     kind = "time-shift"
-
-    @property
-    def name(self) -> str:
-        return "-".join(filter(None, (self.kind, self.latest, self.ends.value)))
 
     def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         return Case.of(time_shift(source.graph, latest=self.latest, ends=self.ends).graph)

@@ -23,6 +23,7 @@ from tilp.graph import SPLITS, QueryTable, TemporalGraph
 from tilp.model import TILP
 from tilp.rules import MinedRule, Notation, format_rule
 from tilp.scoring import Query
+from tilp.types import Protocol, Ties
 from tilp.walks import Grounder, Step
 
 _MOST_RULES = 200  # of a relation, that groundings are looked for
@@ -76,11 +77,7 @@ class EvaluationJob(Job):
         advance = partial(workspace.advance, "evaluate")
         evaluation = evaluate(learned.scorer, graph, self.split, threads=threads, progress=advance)
         seconds = {**learned.seconds, "evaluate": time.perf_counter() - began}
-        figures, relations = {}, {}
-        for protocol, ties in evaluation.protocols_and_ties():
-            key = f"{protocol.value} {ties.value}"
-            figures[key] = evaluation.metrics(protocol, ties).to_json()
-            relations[key] = _mrr_by_relation(evaluation.by_relation(protocol, ties))
+        ranked = {f"{each[0]} {each[1]}": each for each in evaluation.protocols_and_ties()}
         graphs = {"learned_from": _graph_summary(case.learned), "asked": _graph_summary(graph)}
         result: Result = {
             "data": {"name": self.source.name, "fingerprint": self.source.fingerprint, **graphs},
@@ -89,8 +86,8 @@ class EvaluationJob(Job):
             "seed": self.seed,
             "split": self.split,
             "queries": len(evaluation),
-            "figures": figures,
-            "relations": relations,
+            "figures": {key: evaluation.metrics(*each).to_json() for key, each in ranked.items()},
+            "relations": {key: _relations_mrr(evaluation, *each) for key, each in ranked.items()},
             "rules": learned.rules,
             "seconds": seconds,
             "threads": threads,
@@ -108,10 +105,13 @@ def _graph_summary(graph: TemporalGraph) -> dict[str, Any]:
     return {"fingerprint": graph.fingerprint(), **counts, **counted}
 
 
-def _mrr_by_relation(table: pl.DataFrame) -> dict[str, dict[str, float]]:
+def _relations_mrr(
+    evaluation: Evaluation, protocol: Protocol, ties: Ties
+) -> dict[str, dict[str, float]]:
     """Return the MRR of each relation, its two directions together."""
     mrr, queries = pl.col("mrr"), pl.col("queries")
-    sums = table.group_by("relation", maintain_order=True).agg((mrr * queries).sum(), queries.sum())
+    table = evaluation.by_relation(protocol, ties).group_by("relation", maintain_order=True)
+    sums = table.agg((mrr * queries).sum(), queries.sum())
     rows = sums.select("relation", mrr / queries, queries).iter_rows()
     return {relation: {"mrr": value, "queries": count} for relation, value, count in rows}
 

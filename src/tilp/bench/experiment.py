@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress, product
+from itertools import chain, compress, product
 from typing import Annotated, ClassVar, NamedTuple
 
 from tilp._utils.files import file_name_part
@@ -131,18 +131,16 @@ class RankedExperiment(Experiment):
         count = (method.seeds or self.seeds) if method.seeded or setting.seeded else 1
         return [EvaluationJob(source, setting, method, seed, self.split) for seed in range(count)]
 
-    def results_of(
-        self, report: Report, source: Source, setting: Setting
-    ) -> dict[str, list[Result]]:
-        """Return the results of each method, by its name."""
-        jobs = {method.name: self.jobs_of(source, setting, method) for method in self.methods}
-        return {name: report.results.of_all(own) for name, own in jobs.items()}
+    def results_of(self, report: Report, source: Source, setting: Setting) -> list[list[Result]]:
+        """Return the results of each method."""
+        jobs = (self.jobs_of(source, setting, method) for method in self.methods)
+        return [report.results.of_all(own) for own in jobs]
 
     def means(
         self, report: Report, source: Source, setting: Setting, ranking: str, metric: str = "mrr"
     ) -> list[Mean | None]:
         """Return a metric of each method, over its seeds."""
-        by_method = self.results_of(report, source, setting).values()
+        by_method = self.results_of(report, source, setting)
         return [Mean.of(result["figures"][ranking][metric] for result in own) for own in by_method]
 
     def column(self, means: Sequence[Mean | None]) -> list[str]:
@@ -224,7 +222,8 @@ class Compare(RankedExperiment):
     def write(self, report: Report, sources: Sequence[Source]) -> None:
         report.text(f"Setting: {self.setting.description}.")
         report.failures([job for source in sources for job in self.jobs(source)])
-        sources = [source for source in sources if report.results.of_all(self.jobs(source))]
+        results = {source.name: self.results_of(report, source, self.setting) for source in sources}
+        sources = [source for source in sources if any(results[source.name])]
         if not sources:
             return
         for ranking in self.figures:
@@ -233,9 +232,13 @@ class Compare(RankedExperiment):
         means = {source.name: self.means(report, source, self.setting, first) for source in sources}
         caption = f"{self.title}: MRR ({ranking_text(first)})"
         report.chart(self.name, lambda: draw_bars(names, bars(means), "MRR"), caption)
-        self._write_costs(report, sources)
+        header = ["method", *(f"{source.name} {cost}" for source in sources for cost in _COSTS)]
+        costs = zip(*(map(_cost_cells, results[source.name]) for source in sources), strict=True)
+        rows = [[name, *chain(*cells)] for name, cells in zip(names, costs, strict=True)]
+        caption = "cost of one run: seconds to learn, and to rank all queries under every protocol"
+        report.table(header, rows, 1, caption)
         for source in sources:
-            self._write_relations(report, source)
+            self._write_relations(report, source.name, results[source.name])
 
     def _write_table(self, report: Report, sources: Sequence[Source], ranking: str) -> None:
         header, columns = ["method"], [[method.name for method in self.methods]]
@@ -243,8 +246,8 @@ class Compare(RankedExperiment):
             header.append(f"{source.name} {label}")
             means = self.means(report, source, self.setting, ranking, metric)
             columns.append(self.column(means))
-        by_source = [self.results_of(report, source, self.setting) for source in sources]
-        counts = ({len(results[method]) for results in by_source} for method in columns[0])
+        by_source = (self.results_of(report, source, self.setting) for source in sources)
+        counts = ({len(own) for own in of_method} for of_method in zip(*by_source, strict=True))
         columns.append(["/".join(map(str, sorted(seen))) for seen in counts])
         names = [source.name for source in sources]
         published: dict[str, dict[str, Published]] = defaultdict(dict)
@@ -254,11 +257,9 @@ class Compare(RankedExperiment):
                 published[entry.method][entry.data] = entry
         rows = [list(row) for row in zip(*columns, strict=True)]
         for method, entries in published.items():
-            row: list[str] = [italic(f"{method} (published)")]
-            for own in map(entries.get, names):
-                values = (own.mrr, own.hits_at_1, own.hits_at_10) if own else (None,) * 3
-                row += [italic(share_text(value)) for value in values]
-            rows.append([*row, ""])
+            keys = product(map(entries.get, names), ("mrr", "hits_at_1", "hits_at_10"))
+            values = [italic(share_text(getattr(own, key, None))) for own, key in keys]
+            rows.append([italic(f"{method} (published)"), *values, ""])
             for entry in entries.values():
                 note = f"; {entry.note}" if entry.note else ""
                 text = f"measured as: {entry.protocol or ranking_text(ranking)}{note}"
@@ -268,36 +269,28 @@ class Compare(RankedExperiment):
         if notes:
             report.items(f"{', '.join(of)} (published), {text}" for text, of in notes.items())
 
-    def _write_costs(self, report: Report, sources: Sequence[Source]) -> None:
-        header = ["method", *(f"{source.name} {cost}" for source in sources for cost in _COSTS)]
-        rows = [[method.name] for method in self.methods]
-        for source in sources:
-            results = self.results_of(report, source, self.setting).values()
-            for row, own in zip(rows, results, strict=True):
-                # What a run took before it was stopped is not known.
-                complete = [result for result in own if not result["resumed"]]
-                row += _cost_cells(complete[0]) if complete else [""] * len(_COSTS)
-        caption = "cost of one run: seconds to learn, and to rank all queries under every protocol"
-        report.table(header, rows, 1, caption)
-
-    def _write_relations(self, report: Report, source: Source) -> None:
+    def _write_relations(
+        self, report: Report, source: str, results: Sequence[Sequence[Result]]
+    ) -> None:
         ranking, queries = self.figures[0], dict[str, int]()
-        tables: dict[str, list[Result]] = {}
-        for name, results in self.results_of(report, source, self.setting).items():
-            tables[name] = [result["relations"][ranking] for result in results]
-            for table in tables[name]:
-                queries |= {relation: int(entry["queries"]) for relation, entry in table.items()}
+        tables = [[result["relations"][ranking] for result in own] for own in results]
+        for table in chain(*tables):
+            queries |= {relation: int(entry["queries"]) for relation, entry in table.items()}
         rows = []
         for relation in sorted(queries, key=lambda name: (-queries[name], name)):
-            values = ([table[relation]["mrr"] for table in own] for own in tables.values())
-            means = (share_text(statistics.fmean(own)) if own else "" for own in values)
-            rows.append([relation, f"{queries[relation]:,}", *means])
-        with report.folded(f"{source.name}: MRR of each relation ({ranking_text(ranking)})"):
-            report.table(["relation", "queries", *tables], rows)
+            means = (Mean.of(table[relation]["mrr"] for table in own) for own in tables)
+            texts = (share_text(mean and mean.value) for mean in means)
+            rows.append([relation, f"{queries[relation]:,}", *texts])
+        with report.folded(f"{source}: MRR of each relation ({ranking_text(ranking)})"):
+            report.table(["relation", "queries", *(each.name for each in self.methods)], rows)
 
 
-def _cost_cells(result: Result) -> list[str]:
-    seconds = result["seconds"]
+def _cost_cells(results: Sequence[Result]) -> list[str]:
+    # What a run took before it was stopped is not known.
+    complete = [result for result in results if not result["resumed"]]
+    if not complete:
+        return [""] * len(_COSTS)
+    result, seconds = complete[0], complete[0]["seconds"]
     rules = "" if result["rules"] is None else f"{result['rules']:,}"
     learn = sum(taken for stage, taken in seconds.items() if stage != "evaluate")
     return [rules, f"{learn:.1f}" if learn else "", f"{seconds['evaluate']:.1f}"]
@@ -327,11 +320,11 @@ class Rules(Experiment):
                 of_relations = result["examples"][: self.best]
                 shown = [example for rules in of_relations for example in rules[: self.rules]]
                 for index, example in enumerate(shown):
-                    name = file_name_part(f"{self.name}-{method}-{index}")
                     report.text(example["rule"])
                     report.text(_OF_RULE.format(**example))
                     caption = "{asked}: {answer}, by {grounding}".format(**example)
-                    name = f"{file_name_part(source.name)}-{name}"
+                    own = file_name_part(f"{self.name}-{method}-{index}")
+                    name = f"{file_name_part(source.name)}-{own}"
                     report.picture(name, example["picture"], caption)
 
 
@@ -438,14 +431,13 @@ class BiasedData(RankedExperiment):
             header += [f"{method.name}: its MRR", f"{method.name}: MRR of all"]
             before = self._figures(report, source, Balanced(), method)
             for row, (relation, setting) in zip(rows, settings.items(), strict=True):
-                after = self._figures(report, source, setting, method)
-                pairs = list(zip(before, after, strict=True))
-                its_change, overall = (
+                pairs = [*zip(before, self._figures(report, source, setting, method), strict=True)]
+                both = [
                     Mean.of(new[of] - old[of] for old, new in pairs if of in old and of in new)
                     for of in (relation, None)
-                )
-                changes[method.name].append(its_change)
-                row += [mean_text(its_change, signed=True), mean_text(overall, signed=True)]
+                ]
+                changes[method.name].append(both[0])
+                row += [mean_text(change, signed=True) for change in both]
         report.chart(
             f"{self.name}-{file_name_part(source.name)}",
             lambda: draw_bars(list(settings), bars(changes), "change of MRR"),

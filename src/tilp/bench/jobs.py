@@ -17,7 +17,7 @@ from functools import partial
 from itertools import groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from tilp._utils.files import write_text
 from tilp._utils.progress import Progress
@@ -39,8 +39,6 @@ class Workspace:
 
 class Job(ABC):
     """One run: the same name and key give the same result."""
-
-    alone: ClassVar[bool] = False  # whether other runs beside it would spoil what it measures
 
     @property
     @abstractmethod
@@ -161,16 +159,16 @@ def run_jobs(
     """Yield each job with its result as it ends; with several processes, that many at a time."""
     if processes > 1:
         yield from _run_pooled(jobs, store, threads, processes)
+        return
     for job in jobs:
-        if job.alone or processes == 1:
-            if watcher:
-                watcher.begins(job)
-            yield _run_job(job, store, threads, watcher)
+        if watcher:
+            watcher.begins(job)
+        yield _run_job(job, store, threads, watcher)
 
 
 def _run_pooled(jobs: Sequence[Job], store: Store, threads: int, processes: int) -> Iterator[Ended]:
     threads = max(1, threads // processes)
-    ordered = sorted((job for job in jobs if not job.alone), key=lambda job: job.group)
+    ordered = sorted(jobs, key=lambda job: job.group)
     # The first job of a group makes the model that the others use: they run one after the other.
     groups = (list(group) for _, group in groupby(ordered, lambda job: job.group))
     quiet = partial(warnings.simplefilter, "ignore", TilpWarning)  # they came when the plan began

@@ -13,7 +13,6 @@ from tilp._version import version_report
 from tilp.bench import experiment as kinds
 from tilp.bench import schema
 from tilp.bench.data import SETTINGS, Source, WorldSize
-from tilp.bench.efficiency import Efficiency
 from tilp.bench.experiment import Experiment, FileName, RankedExperiment
 from tilp.bench.jobs import Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.methods import METHODS, Method, read_method
@@ -23,7 +22,7 @@ from tilp.graph import SPLITS
 from tilp.parallel import thread_count
 
 EXPERIMENTS: Mapping[str, type[Experiment]] = {
-    cls.kind: cls for cls in (kinds.Compare, kinds.Curve, kinds.BiasedData, Efficiency, kinds.Rules)
+    cls.kind: cls for cls in (kinds.Compare, kinds.Curve, kinds.BiasedData, kinds.Rules)
 }
 _Kind, _SettingKind = (
     Annotated[str, schema.one_of(list(names))] for names in (EXPERIMENTS, SETTINGS)
@@ -66,7 +65,7 @@ def shipped_plans() -> dict[str, Plan]:
     """Return the plans of the package, by name.
 
     >>> sorted(shipped_plans())[:3]
-    ['biased', 'efficiency', 'few']
+    ['biased', 'few', 'forecasting']
     """
     files = resources.files("tilp.bench").joinpath("plans")
     plans = sorted(file.name for file in files.iterdir() if file.name.endswith(".toml"))

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from urllib import error as url_error
 from urllib import request
 
-from tilp._utils.files import cache_folder, file_digest, locked
+from tilp._utils.files import cache_folder, file_digest, locked, write_text
 from tilp.errors import DataError, TilpError
 
 Progress = Callable[[str, int, int | None], None]
@@ -253,9 +253,7 @@ def write_labels(folder: Path) -> None:
     """Write missing `entities.tsv` and `relations.tsv` (id, key, label) from the id files."""
     for source, target in unwritten_labels(folder):
         rows = ["id\tkey\tlabel", *("\t".join(row) for row in label_table(source))]
-        part = target.with_name(target.name + ".part")
-        part.write_bytes(("\n".join(rows) + "\n").encode())
-        part.replace(target)
+        write_text(target, "\n".join(rows) + "\n")
 
 
 def unwritten_labels(folder: Path) -> list[tuple[Path, Path]]:

@@ -25,20 +25,12 @@ DIRECTIONS = ("object", "subject")
 
 
 def evaluate(
-    scorer: ScoreFunction | Scores,
-    graph: TemporalGraph,
-    split: str = "test",
-    *,
-    protocols: Iterable[Protocol | str] | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    batch: int = 512,
-    max_candidates: int = 20_000_000,
-    threads: int = 1,
-    workers: Workers | None = None,
-    progress: Callable[[float], None] | None = None,
+    scorer: ScoreFunction | Scores, graph: TemporalGraph, split: str = "test", *,
+    protocols: Iterable[Protocol | str] | None = None, sample: int | None = None, seed: int = 0,
+    batch: int = 512, max_candidates: int = 20_000_000, threads: int = 1,
+    workers: Workers | None = None, progress: Callable[[float], None] | None = None,
     note: str = "",
-) -> Evaluation:
+) -> Evaluation:  # fmt: skip
     """Rank the answers of a split's facts, queried in both directions, among all entities.
 
     Args:
@@ -98,8 +90,7 @@ def evaluate(
     order = np.argsort(queries.subject, kind="stable")
     parts = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
     columns = {name: np.empty(len(queries)) for name in rank_columns(chosen)}
-    reached = np.empty(len(queries), np.bool_)
-    done = 0
+    reached, done = np.empty(len(queries), np.bool_), 0
     rank = partial(_rank, scorer, ranker, chosen)
     with use_workers(workers, threads) as workers:
         for part, (ranks, reached_now) in zip(parts, workers.map(rank, parts), strict=True):
@@ -109,9 +100,7 @@ def evaluate(
             done += len(part)
             if progress is not None:
                 progress(done / len(queries))
-    table = _query_table(graph, rows, reached).with_columns(
-        pl.Series(name, column) for name, column in columns.items()
-    )
+    table = _query_table(graph, rows, reached).hstack(pl.DataFrame(columns))
     return Evaluation(table, split, graph.fingerprint(), chosen, note, drawn)
 
 

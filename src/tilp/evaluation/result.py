@@ -184,14 +184,9 @@ class Evaluation:
         )
 
     def bootstrap(
-        self,
-        protocol: ProtocolName = None,
-        ties: TiesName = None,
-        *,
-        resamples: int = 1_000,
-        seed: int = 0,
-        level: float = 0.95,
-    ) -> dict[str, Bounds]:
+        self, protocol: ProtocolName = None, ties: TiesName = None, *, resamples: int = 1_000,
+        seed: int = 0, level: float = 0.95,
+    ) -> dict[str, Bounds]:  # fmt: skip
         """Return bootstrap intervals of MRR and hits; a fact's two queries stay together.
 
         Args:
@@ -359,24 +354,15 @@ class Comparison:
             "ties": self.ties.value,
             "facts": self.facts,
             "figures": {name: asdict(metric) for name, metric in self.metrics.items()},
-            "wins": self.wins,
-            "losses": self.losses,
-            "draws": self.draws,
+            **{name: getattr(self, name) for name in ("wins", "losses", "draws")},
             "relations": self.by_relation.to_dicts(),
         }
 
 
 def compare(
-    first: Evaluation,
-    second: Evaluation,
-    protocol: Protocol | str | None = None,
-    ties: Ties | str | None = None,
-    *,
-    resamples: int = 1_000,
-    flips: int = 10_000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Comparison:
+    first: Evaluation, second: Evaluation, protocol: ProtocolName = None, ties: TiesName = None, *,
+    resamples: int = 1_000, flips: int = 10_000, seed: int = 0, level: float = 0.95,
+) -> Comparison:  # fmt: skip
     """Compare two evaluations of the same queries: differences, intervals and p-values.
 
     Facts are resampled, and signs are flipped by fact, so that its two queries stay together.
@@ -400,14 +386,12 @@ def compare(
     >>> comparison.wins + comparison.losses + comparison.draws == 2 * comparison.facts
     True
     """
-    one, other = ((e.graph, e.split, e.sample) for e in (first, second))
+    one, other = ((e.split, e.sample or "all facts", e.graph) for e in (first, second))
     if one != other:
         why = "their graphs differ. Evaluate both on the same data, read in the same way."
-        if first.split != second.split:
-            why = f"one is of {first.split}, the other of {second.split}"
-        elif first.sample != second.sample:
-            why = f"one is of {first.sample or 'all facts'}, "
-            why += f"the other of {second.sample or 'all facts'}"
+        if one[:2] != other[:2]:
+            mine, others = next(pair for pair in zip(one, other, strict=True) if pair[0] != pair[1])
+            why = f"one is of {mine}, the other of {others}"
         raise TilpError(f"the two evaluations are not of the same queries: {why}")
     if protocol is None and Protocol.ENUMERATE not in {*first.protocols} & {*second.protocols}:
         protocol = next((shared for shared in first.protocols if shared in second.protocols), None)

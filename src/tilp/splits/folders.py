@@ -81,8 +81,8 @@ def biased_parts(
         label, name = whole.relations.label(relation_id), whole.relations.ids[relation_id]
         made = biased(whole, str(name), removed=removed, seed=seed, walked=walked)
         changes = {"relation": label, "relation_id": name, "removed": removed}
-        changes["graph"] = walked.value
-        changes["set_aside"] = len(whole.targets) - len(made.targets)
+        aside = len(whole.targets) - len(made.targets)
+        changes |= {"graph": walked.value, "set_aside": aside}
         yield Part(f"{relation_id:0{width}d}-{file_name_part(label)}", made, {**note, **changes})
 
 

@@ -119,17 +119,14 @@ def few(
 ) -> TemporalGraph:
     """Return the graph with a sample of its training facts to learn from; valid and test stay.
 
-    Appendix D: 'we randomly reduce the number of training samples in training set', in five
-    rounds, which are five seeds here. With one seed, a smaller sample is part of a larger one. The
-    sample is the one that `TILPConfig(share=share)` draws. The paper's shares are of all
-    facts, so that its 80 % are all of train; here they are of the training facts.
+    With one seed, a smaller sample is part of a larger one. `TILPConfig(share=share)` draws the
+    same sample.
 
     Args:
         graph: facts to sample from.
         share: share of the training facts to learn from, above 0 and at most 1.
         seed: random seed, 0 by default.
-        walked: `kept` (default) leaves the other training facts in the graph that walks use, as in
-            the files that came with the paper; `reduced` removes them.
+        walked: `kept` (default) leaves the other training facts for walks; `reduced` removes them.
 
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
@@ -152,18 +149,13 @@ def few(
 def balanced(graph: TemporalGraph, *, queries: int | None = None, seed: int = 0) -> TemporalGraph:
     """Return the same facts in new splits, with equally many test facts of each relation.
 
-    Appendix D: 'we adjust the distribution of queries in the test set, trying to set the number of
-    queries of different relations to be equal. If queries of a certain relation are not enough,
-    we would randomly choose half of them.' The details follow the files that came with the paper
-    and give their counts exactly: the facts of all splits are put together; test takes n facts of
-    each relation, the size of the test split divided by the number of relations, or half of the
-    relation's facts if there are fewer than 2n. Valid then takes as many facts as it had, from
-    relations with at least 2n facts, so that the others keep their other half for train; the paper
-    does not mention this. The rest is train.
+    Appendix D; the details follow the files that came with the paper. Test takes n facts of each
+    relation, or half of them if there are fewer than 2n. Valid takes as many facts as it had, from
+    relations with at least 2n. The rest is train.
 
     Args:
         graph: facts to split.
-        queries: n, the number of test facts of each relation; by default computed as above.
+        queries: n; by default the size of the test split divided by the number of relations.
         seed: random seed, 0 by default.
 
     >>> import tilp
@@ -201,10 +193,6 @@ def biased(
     walked: WalkGraph | str = WalkGraph.REDUCED,
 ) -> TemporalGraph:  # fmt: skip
     """Return the graph without a share of one relation's training facts; valid and test stay.
-
-    Appendix D: 'for a specific relation, we randomly reduce 50 % of the edges in the training
-    set', for each relation separately and in five rounds, which are five seeds here. The result is
-    compared with the same splits with nothing removed, on a `balanced` test.
 
     Args:
         graph: facts, `balanced` first for the paper's setting.
@@ -271,21 +259,18 @@ def time_shift(
     test_from: str | int | None = None, latest: str | int | None = None,
     ends: LateEnds | str = LateEnds.MASK,
 ) -> TimeShift:  # fmt: skip
-    """Split all facts by their start: train, then valid, then test.
+    """Split all facts by their start: train, also without a start, then valid, then test.
 
-    Appendix D: 'we put the edges missing start time into training set, and correct the edges with
-    wrong start time (greater than the year of 2022)', and the start times of the three splits
-    follow each other. Here all facts that start at one time are in one split, and a start after
-    `latest` counts as unknown. A late end in train would reveal the time after the cut, where the
-    next fact often starts, so it is removed by default. Valid and test keep their ends, which are
-    part of the query. A start that is known in part counts as the first time it may mean.
+    All facts that start at one time are in one split. A start that is known in part counts as the
+    first time it may mean. A late end in train would reveal the time of the queries, so it is
+    removed by default.
 
     Args:
         graph: facts of all splits.
         valid_from: first time of valid, as text or as a number in the unit of the data.
         test_from: first time of test. If both are None (default), valid and test get as nearly as
             possible the sizes that they had, or a tenth of all facts if there are no such splits.
-        latest: latest time that a start may have; None (default) for any.
+        latest: later starts count as unknown; None (default) for no limit.
         ends: treatment of training facts that end at `valid_from` or later, or are open. `mask`
             (default) removes the end, `drop` the fact; `keep` changes nothing.
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Path, Query, Response
 from starlette.responses import StreamingResponse
 
@@ -48,11 +49,14 @@ def api_router(state: ServiceState) -> APIRouter:
     @router.get("/relations", response_model=list[schemas.Relation], tags=["data"])
     async def relations() -> Any:
         """List all relations with their numbers of facts and rules."""
-        views = state.views
-        rows = zip(*views.data.relations(), *views.rules.counts(), strict=True)
+        graph, rules = state.views.data.graph, state.views.rules.counts()
+        facts = np.bincount(graph.relation, minlength=len(graph.relations)).tolist()
+        counted = zip(graph.relations, facts, strict=True)
+        directions = {"rules": False, "inverse_rules": True}
         return [
-            {"name": name, "facts": facts, "rules": direct, "inverse_rules": inverse}
-            for name, facts, direct, inverse in rows
+            {"name": name, "facts": count}
+            | {key: rules.get((name, inverse), 0) for key, inverse in directions.items()}
+            for name, count in counted
         ]
 
     @router.get("/entities", response_model=list[schemas.Entity], tags=["data"])

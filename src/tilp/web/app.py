@@ -13,7 +13,8 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tilp._version import __version__
@@ -197,32 +198,30 @@ class RequestMiddleware:
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the body of a request; None if the client left before its end."""
-        headers = Headers(scope=scope)
+        request = Request(scope, receive)
         limit = self._limits.batch_body if scope["path"] in self._batch_paths else self._limits.body
         message = f"the body is larger than {limit:,} bytes; send less at once"
         too_large = ServiceError(Code.TOO_LARGE, message)
-        length = headers.get("content-length", "")
+        length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length[:20]) > _DRAINED * limit:
             raise too_large
         body, size = bytearray(), 0
         try:
             async with asyncio.timeout(self._limits.arrival):
-                while True:
-                    event = await receive()
-                    if event["type"] == "http.disconnect":
-                        return None
-                    part = event.get("body", b"")
+                async for part in request.stream():
                     size += len(part)
                     if size <= limit:
                         body += part
-                    if size > _DRAINED * limit or not event.get("more_body", False):
+                    if size > _DRAINED * limit:
                         break
+        except ClientDisconnect:
+            return None
         except TimeoutError:
             message = f"the body did not arrive within {self._limits.arrival:g} seconds"
             raise ServiceError(Code.TOO_SLOW, message, status=408) from None
         if size > limit:
             raise too_large
-        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if body and media_type != "application/json":
             message = "the body must be JSON; send Content-Type: application/json"
             raise ServiceError(Code.WRONG_TYPE, message)

@@ -8,6 +8,12 @@ from tilp.scoring import Query
 from tilp.scoring.scorer import ReasonKind
 from tilp.types import RuleOrder
 
+
+def about(description: str, *default: Any, **checks: Any) -> Any:
+    """Return a field with its description, and perhaps a default and checks."""
+    return Field(*default, description=description, **checks)
+
+
 _MAX_TIME = 10**17  # sums of larger times would not fit into 64 bits
 
 
@@ -31,11 +37,11 @@ Whole = BeforeValidator(_check_number)
 DateText = Annotated[str, Field(max_length=64)]
 Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME, strict=True)]
 Date = Annotated[DateText | Time | None, BeforeValidator(_check_date)]
-K = Annotated[int, Field(ge=1, le=1_000, description="Number of candidates."), Whole]
+K = Annotated[int, about("Number of candidates.", ge=1, le=1_000), Whole]
 FilterName = Annotated[str, Field(max_length=1_000)]
-Limit = Annotated[int, Field(ge=1, le=500, description="Greatest number of results.")]
-Offset = Annotated[int, Field(ge=0, le=10**9, description="Results to skip.")]
-FactId = Annotated[int, Field(ge=0, le=_MAX_TIME, description="As in explanations."), Whole]
+Limit = Annotated[int, about("Greatest number of results.", ge=1, le=500)]
+Offset = Annotated[int, about("Results to skip.", ge=0, le=10**9)]
+FactId = Annotated[int, about("As in explanations.", ge=0, le=_MAX_TIME), Whole]
 
 
 class _Request(BaseModel):
@@ -66,15 +72,15 @@ class QueryRequest(_Request):
 
     model_config = ConfigDict(json_schema_extra=_SUBJECT_OR_OBJECT)
 
-    relation: Name = Field(description="Name or id.")
-    subject: Name | None = Field(None, description="Name or id; predicts the object.")
-    object: Name | None = Field(None, description="Name or id; predicts the subject.")
-    start: Date = Field(
+    relation: Name = about("Name or id.")
+    subject: Name | None = about("Name or id; predicts the object.", None)
+    object: Name | None = about("Name or id; predicts the subject.", None)
+    start: Date = about(
+        "A date as people write it (1952, 1952-05, 1952-05-17, with # for unknown digits), or a "
+        "number in the unit of the data; null if unknown.",
         None,
-        description="A date as people write it (1952, 1952-05, 1952-05-17, with # for unknown "
-        "digits), or a number in the unit of the data; null if unknown.",
     )
-    end: Date = Field(None, description="Likewise; `present` if it has not ended.")
+    end: Date = about("Likewise; `present` if it has not ended.", None)
 
     @model_validator(mode="after")
     def _check_subject_or_object(self) -> Self:
@@ -104,56 +110,42 @@ class BatchRequest(_Request):
 class ExplainRequest(QueryRequest):
     """A query and one of its candidates."""
 
-    candidate: Name | None = Field(None, description="Name or id; by default the best candidate.")
-    against: Name | None = Field(
-        None,
-        description="Name or id of the candidate to compare it with; by default the best one, or "
-        "the second for the best itself.",
-    )
-    without: list[FactId] = Field(
-        [], max_length=100, description="Facts to leave out of the evidence, by their `id`."
-    )
-    groundings: Annotated[
-        int, Field(ge=0, le=20, description="Most groundings per reason."), Whole
-    ] = 3
+    candidate: Name | None = about("Name or id; by default the best candidate.", None)
+    against: Name | None = about("Name or id of the rival; by default the best other one.", None)
+    without: list[FactId] = about("Ids of facts to leave out of the evidence.", [], max_length=100)
+    groundings: Annotated[int, about("Most groundings per reason.", ge=0, le=20), Whole] = 3
     reasons: Annotated[
-        int, Field(ge=1, le=200, description="Most reasons, those that decide first."), Whole
+        int, about("Most reasons, those that decide first.", ge=1, le=200), Whole
     ] = 20
-    pictures: bool = Field(
-        False,
-        description="Draw the groundings of reasons; this takes longer than the explanation "
-        "itself, and `/picture` draws one at a time.",
-    )
+    pictures: bool = about("Draw all groundings, slowly; `/picture` draws one at a time.", False)
 
 
 class Step(_Request):
     """A fact as a walk reads it."""
 
     id: FactId
-    inverse: bool = Field(False, strict=True, description="Read from object to subject.")
+    inverse: bool = about("Read from object to subject.", False, strict=True)
 
 
 class PictureRequest(QueryRequest):
     """A grounding of a candidate, as in an explanation."""
 
-    candidate: Name = Field(description="Name or id.")
+    candidate: Name = about("Name or id.")
     facts: list[Step] = Field(min_length=1, max_length=16)
 
 
 class RulesRequest(BaseModel):
     """Conditions on rules, and which page of them to list."""
 
-    relation: FilterName = Field("", description="The relation that they predict.")
-    inverse: bool = Field(False, description="Rules that predict its subject, not its object.")
-    sort: RuleOrder = Field(
-        RuleOrder.GAIN, description="What to sort by; gain: by weight where it is unknown."
-    )
-    order: Literal["desc", "asc"] = Field("desc", description="Largest or smallest first.")
+    relation: FilterName = about("The relation that they predict.", "")
+    inverse: bool = about("Rules that predict its subject, not its object.", False)
+    sort: RuleOrder = about("What to sort by; gain: by weight where it is unknown.", RuleOrder.GAIN)
+    order: Literal["desc", "asc"] = about("Largest or smallest first.", "desc")
     min_confidence: float = Field(0.0, ge=0, le=1, allow_inf_nan=False)
     min_support: int = Field(0, ge=0, le=10**9)
-    length: int | None = Field(None, ge=1, le=9, description="Length of the body.")
-    body: FilterName = Field("", description="A relation in the body, either direction.")
-    temporal: FilterName = Field("", description="A temporal relation, such as `before`.")
+    length: int | None = about("Length of the body.", None, ge=1, le=9)
+    body: FilterName = about("A relation in the body, either direction.", "")
+    temporal: FilterName = about("A temporal relation, such as `before`.", "")
     offset: Offset = 0
     limit: Limit = 50
 
@@ -167,9 +159,9 @@ class Health(BaseModel):
 class ErrorDetail(BaseModel):
     """Code and message of an error."""
 
-    code: str = Field(description="For programs.", examples=["unknown_name"])
-    message: str = Field(description="What is wrong, and the remedy.")
-    near: list[str] = Field(description="Similar names.")
+    code: str = about("For programs.", examples=["unknown_name"])
+    message: str = about("What is wrong, and the remedy.")
+    near: list[str] = about("Similar names.")
 
 
 class Error(BaseModel):
@@ -200,18 +192,18 @@ class ModelSummary(BaseModel):
     """The model that is served."""
 
     name: str
-    version: str = Field(description="Version of tilp.")
-    unit: str = Field(description="Unit of time: year, month, day or integer.")
-    task: str = Field(description="`complete` missing facts, or `forecast` what comes next.")
-    evidence: str = Field(description="Which facts answers rest on.")
+    version: str = about("Version of tilp.")
+    unit: str = about("Unit of time: year, month, day or integer.")
+    task: str = about("`complete` missing facts, or `forecast` what comes next.")
+    evidence: str = about("Which facts answers rest on.")
     features: str
-    max_length: int = Field(description="Greatest length of rules.")
+    max_length: int = about("Greatest length of rules.")
     entities: int
     relations: int
     rules: int
-    words: list[str] = Field(description="Temporal relations in rules.")
+    words: list[str] = about("Temporal relations in rules.")
     facts: SplitCounts
-    example: QueryOut = Field(description="A query with a good answer.")
+    example: QueryOut = about("A query with a good answer.")
 
 
 class Relation(BaseModel):
@@ -219,38 +211,36 @@ class Relation(BaseModel):
 
     name: str
     facts: int
-    rules: int = Field(description="Rules that predict its objects.")
-    inverse_rules: int = Field(description="Rules that predict its subjects.")
+    rules: int = about("Rules that predict its objects.")
+    inverse_rules: int = about("Rules that predict its subjects.")
 
 
 class Entity(BaseModel):
     """An entity."""
 
     name: str
-    id: str = Field(description="Unique, where names are not.")
+    id: str = about("Unique, where names are not.")
     facts: int
 
 
 class RuleOut(BaseModel):
     """A rule with its statistics."""
 
-    number: int = Field(description="Its number in the path of its picture.")
+    number: int = about("Its number in the path of its picture.")
     text: str
     sentence: str
     head: str
     body: list[str]
-    gain: float | None = Field(
-        description="Fall of the mean held-out log-likelihood without it, in nats per query."
-    )
+    gain: float | None = about("Fall of the held-out log-likelihood without it, in nats per query.")
     weight: float | None
-    support: int = Field(description="Training facts whose answer it reaches.")
-    body_support: int = Field(description="Training facts where its body holds.")
-    fired: int = Field(description="The same, under its old name.")
-    confidence: float = Field(description="Mean share of its walks that arrive at the answer.")
-    lift: float | None = Field(description="Confidence over that of a guess by popularity.")
-    facts: int = Field(description="Training facts it was counted on.")
+    support: int = about("Training facts whose answer it reaches.")
+    body_support: int = about("Training facts where its body holds.")
+    fired: int = about("The same, under its old name.")
+    confidence: float = about("Mean share of its walks that arrive at the answer.")
+    lift: float | None = about("Confidence over that of a guess by popularity.")
+    facts: int = about("Training facts it was counted on.")
     length: int
-    sampled: bool = Field(description="Whether the counts are estimates.")
+    sampled: bool = about("Whether the counts are estimates.")
 
 
 class RulePage(BaseModel):
@@ -267,55 +257,53 @@ class AnswerOut(BaseModel):
     candidate: str
     id: str
     score: float
-    share: float = Field(description="Share of all candidates; shares sum to 1.")
-    known: bool = Field(description="Whether train has it as an answer at an overlapping time.")
-    source: str | None = Field(description="File and line of the first fact that makes it known.")
+    share: float = about("Share of all candidates; shares sum to 1.")
+    known: bool = about("Whether train has it as an answer at an overlapping time.")
+    source: str | None = about("File and line of the first fact that makes it known.")
 
 
 class KnownFactOut(BaseModel):
     """A training fact that answers a query at the time asked for."""
 
-    id: int = Field(description="Row of the fact in the data.")
+    id: int = about("Row of the fact in the data.")
     subject: str
     relation: str
     object: str
-    start: str = Field(description="As it was written; empty if unknown.")
+    start: str = about("As it was written; empty if unknown.")
     end: str
-    source: str = Field(description="File and line it was read from, or `unknown`.")
+    source: str = about("File and line it was read from, or `unknown`.")
 
 
 class Prediction(BaseModel):
     """The candidates of a query, the best first, and facts that answer it already."""
 
     query: QueryOut
-    known: list[KnownFactOut] = Field(description="No more than `answers`, the earliest first.")
-    known_total: int = Field(description="How many known facts there are.")
+    known: list[KnownFactOut] = about("No more than `answers`, the earliest first.")
+    known_total: int = about("How many known facts there are.")
     answers: list[AnswerOut]
 
 
 class FactsOverTime(BaseModel):
     """Histogram of the starts of facts."""
 
-    bins: list[int] = Field(description="Starts of the bins, and the end of the last.")
-    texts: list[str] = Field(description="The same as dates.")
-    splits: dict[str, list[int]] = Field(description="Facts in each bin.")
-    unknown: int = Field(description="Facts without a start.")
-    outside: int = Field(description="Facts whose start is in no bin.")
+    bins: list[int] = about("Starts of the bins, and the end of the last.")
+    texts: list[str] = about("The same as dates.")
+    splits: dict[str, list[int]] = about("Facts in each bin.")
+    unknown: int = about("Facts without a start.")
+    outside: int = about("Facts whose start is in no bin.")
 
 
 class DataSummary(BaseModel):
     """The data of the model."""
 
-    inspection: dict[str, Any] = Field(description="As `tilp inspect --json` prints.")
+    inspection: dict[str, Any] = about("As `tilp inspect --json` prints.")
     over_time: FactsOverTime
 
 
 class FactOut(KnownFactOut):
     """A fact of an entity."""
 
-    from_: int | None = Field(
-        alias="from", description="The start as a number, if known and bounded."
-    )
+    from_: int | None = about("The start as a number, if known and bounded.", alias="from")
     to: int | None
     split: str
 
@@ -332,57 +320,51 @@ class EntityFacts(BaseModel):
 class WalkedFactOut(BaseModel):
     """A fact as a walk reads it."""
 
-    id: int = Field(description="Row of the fact in the data; what `without` takes.")
+    id: int = about("Row of the fact in the data; what `without` takes.")
     subject: str
     relation: str
     object: str
     start: str | None
     end: str | None
-    inverse: bool = Field(description="Whether it is read from object to subject.")
+    inverse: bool = about("Whether it is read from object to subject.")
 
 
 class GroundingOut(BaseModel):
     """The dated facts of one walk, in order; or one fact of the candidate."""
 
     facts: list[WalkedFactOut]
-    svg: str | None = Field(None, description="A picture, if requested.")
+    svg: str | None = about("A picture, if requested.", None)
 
 
 class MemberOut(BaseModel):
     """One contribution to a score, of those that a reason sums up."""
 
-    kind: str = Field(description="Its source, such as `rule`, `prior` or `random walks`.")
+    kind: str = about("Its source, such as `rule`, `prior` or `random walks`.")
     score: float
     text: str
-    walks: int = Field(description="Number of its groundings.")
-    rule: dict[str, Any] | None = Field(
-        description="Its formula, `text`, and statistics as in `/rules`."
-    )
-    picture: str | None = Field(None, description="How soon the rule's head follows, as SVG.")
+    walks: int = about("Number of its groundings.")
+    rule: dict[str, Any] | None = about("Its formula, `text`, and statistics as in `/rules`.")
+    picture: str | None = about("How soon the rule's head follows, as SVG.", None)
 
 
 class ReasonOut(BaseModel):
     """All contributions of one piece of evidence."""
 
-    kind: ReasonKind = Field(
-        description="`chain`: facts that lead from the query's entity to the candidate; "
-        "`candidate`: facts of the candidate alone; `prior`: how common it is; `connection`: "
-        "random walks that no chain stands for; `rest`: what cannot be attributed."
+    kind: ReasonKind = about(
+        "`chain`: facts that lead from the query's entity to the candidate; `candidate`: facts of "
+        "the candidate alone; `prior`: how common it is; `connection`: random walks that no chain "
+        "stands for; `rest`: what cannot be attributed."
     )
-    relations: list[str] = Field(
-        description="The chain of relations, with ⁻¹ where one is read from object to subject."
-    )
+    relations: list[str] = about("The chain of relations; ⁻¹ where read from object to subject.")
     sentence: str
-    score: float = Field(description="Its contribution to the candidate's score.")
-    rival: float = Field(description="The contribution of the same evidence to the rival's.")
-    margin: float = Field(description="The first less the second.")
-    same: bool = Field(description="Whether the two are the same, within a hundredth.")
-    of_rival: bool = Field(
-        description="Whether the candidate has no such evidence; the facts are then the rival's."
-    )
-    walks: int = Field(description="Number of groundings of the member that has most.")
-    groundings: list[GroundingOut] = Field(description="The sentence is on the first of them.")
-    members: list[MemberOut] = Field(description="Their scores add up to that of the reason.")
+    score: float = about("Its contribution to the candidate's score.")
+    rival: float = about("The contribution of the same evidence to the rival's.")
+    margin: float = about("The first less the second.")
+    same: bool = about("Whether the two are the same, within a hundredth.")
+    of_rival: bool = about("Whether only the rival has such evidence; the facts are its own.")
+    walks: int = about("Number of groundings of the member that has most.")
+    groundings: list[GroundingOut] = about("The sentence is on the first of them.")
+    members: list[MemberOut] = about("Their scores add up to that of the reason.")
 
 
 class ReasonsRest(BaseModel):
@@ -406,28 +388,28 @@ class AblationOut(BaseModel):
     """The effect of leaving out the facts of the first reason in favour."""
 
     facts: list[WalkedFactOut]
-    share: float = Field(description="Share of the score that the reason contributes.")
-    score: float = Field(description="The score without them.")
-    drop: float = Field(description="How much less that is.")
+    share: float = about("Share of the score that the reason contributes.")
+    score: float = about("The score without them.")
+    drop: float = about("How much less that is.")
 
 
 class ExplanationOut(BaseModel):
     """Why a candidate has its rank, against another one, its rival."""
 
     query: QueryOut
-    claim: str = Field(description="The fact that the candidate makes of the query, in words.")
+    claim: str = about("The fact that the candidate makes of the query, in words.")
     candidate: str
     rank: int
     score: float
     share: float
     known: bool
-    winner: str = Field(description="The best candidate.")
-    rival: str = Field(description="The candidate it is compared with; empty if there is none.")
+    winner: str = about("The best candidate.")
+    rival: str = about("The candidate it is compared with; empty if there is none.")
     rival_rank: int
     rival_score: float
-    reasons: list[ReasonOut] = Field(description="Those that decide first.")
+    reasons: list[ReasonOut] = about("Those that decide first.")
     rest: ReasonsRest
     ablation: AblationOut | None
-    known_facts: list[KnownFactOut] = Field(description="Facts that answer the query already.")
-    removed: list[WalkedFactOut] = Field(description="Facts left out, as the request asked.")
-    before: StandingOut | None = Field(description="Rank and score with them.")
+    known_facts: list[KnownFactOut] = about("Facts that answer the query already.")
+    removed: list[WalkedFactOut] = about("Facts left out, as the request asked.")
+    before: StandingOut | None = about("Rank and score with them.")

@@ -1,5 +1,6 @@
 """Views of a model for requests: its predictions, its rules, its data."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -150,11 +151,6 @@ class DataView:
         self.entities("a", 1)
         self.facts(self.graph.entities.id(0), 0, 1)
 
-    def relations(self) -> tuple[list[str], list[int]]:
-        """Return the relations and their numbers of facts, in the order of ids."""
-        names = list(self.graph.relations)
-        return names, np.bincount(self.graph.relation, minlength=len(names)).tolist()
-
     def entities(self, text: str, limit: int) -> list[dict[str, Any]]:
         """Return the entity with this id, those whose names start with a text, or contain it.
 
@@ -204,36 +200,29 @@ def _known_time(time: int) -> int | None:
 
 
 class RuleView:
-    """Rules by index, with columns to filter and sort them by."""
+    """Rules by index, in a table to filter and sort them by."""
 
     def __init__(
         self, rules: RuleSet, relations: Vocabulary, phrasings: Phrasings, unit: Unit
     ) -> None:
         self.rules, self._relations = rules, relations
         self._phrasings, self._unit = phrasings, unit
-        self._indices = np.arange(len(rules))
-        ids = {name: relation for relation, name in enumerate(relations)}
-        by_body: list[list[int]] = [[] for _ in relations]
-        by_word: dict[str, list[int]] = {}
-        for index, mined in enumerate(rules):
-            for name in {atom.relation for atom in mined.rule.body}:
-                by_body[ids[name]].append(index)
-            for word in {constraint.word for constraint in mined.rule.constraints}:
-                by_word.setdefault(word, []).append(index)
-        self._by_body = [np.array(indices, np.int64) for indices in by_body]
-        self._by_word = {word: np.array(indices, np.int64) for word, indices in by_word.items()}
-        self._relation = np.array([ids[mined.rule.head.relation] for mined in rules], np.int64)
-        self._inverse = np.array([mined.rule.head.inverse for mined in rules], np.bool_)
         best = rules.best_of_chains()
         orders = [(mined.rule in best, *mined.order) for mined in rules]
         ranks = {order: rank for rank, order in enumerate(sorted(set(orders)))}
-        self._columns = {
-            RuleOrder.GAIN: np.array([ranks[order] for order in orders], np.int64),
-            RuleOrder.WEIGHT: np.array([mined.weight or 0.0 for mined in rules]),
-            RuleOrder.CONFIDENCE: np.array([mined.confidence for mined in rules]),
-            RuleOrder.SUPPORT: np.array([mined.support for mined in rules], np.int64),
-            RuleOrder.LENGTH: np.array([mined.rule.length for mined in rules], np.int64),
-        }
+        each = [mined.rule for mined in rules]
+        words = [list({constraint.word for constraint in rule.constraints}) for rule in each]
+        names = pl.List(pl.String)
+        self._table = rules.frame().with_columns(
+            pl.Series("gain", [ranks[order] for order in orders], pl.Int64),
+            pl.col("weight").fill_null(0.0),
+            pl.Series("body", [[atom.relation for atom in rule.body] for rule in each], names),
+            pl.Series("words", words, names),
+            pl.int_range(pl.len()).alias("index"),
+        )
+        counts = Counter(word for own in words for word in own)
+        self.temporal_relations = tuple(sorted(counts, key=lambda word: (-counts[word], word)))
+        """Temporal relations in rules, the most frequent first."""
 
     def json(self, index: int) -> dict[str, object]:
         """Return a rule with its statistics."""
@@ -252,16 +241,10 @@ class RuleView:
         """Draw a rule, in the words of its sentence."""
         return draw_rule(self.rules[index].rule, self._phrasings)
 
-    @property
-    def temporal_relations(self) -> tuple[str, ...]:
-        """Temporal relations in rules, the most frequent first."""
-        return tuple(sorted(self._by_word, key=lambda word: (-len(self._by_word[word]), word)))
-
-    def counts(self) -> tuple[list[int], list[int]]:
+    def counts(self) -> dict[tuple[str, bool], int]:
         """Return how many rules predict each relation's object, and how many its subject."""
-        n = len(self._relations)
-        direct = np.bincount(self._relation[~self._inverse], minlength=n).tolist()
-        return direct, np.bincount(self._relation[self._inverse], minlength=n).tolist()
+        rows = self._table.group_by("relation", "inverse").len().iter_rows()
+        return {(relation, inverse): count for relation, inverse, count in rows}
 
     def select(
         self, *, relation: str = "", inverse: bool | None = None, body: str = "",
@@ -269,18 +252,24 @@ class RuleView:
         min_support: int = 0, sort: RuleOrder = RuleOrder.GAIN, descending: bool = True,
     ) -> Indices:  # fmt: skip
         """Return the indices of the rules that meet all conditions, sorted; ties by index."""
-        mask = self._columns[RuleOrder.CONFIDENCE] >= min_confidence
-        mask &= self._columns[RuleOrder.SUPPORT] >= min_support
-        mask &= not relation or self._relation == self._relations.find(relation)
-        mask &= inverse is None or self._inverse == inverse
-        if body:
-            mask &= np.isin(self._indices, self._by_body[self._relations.find(body)])
-        if temporal and temporal not in self._by_word:
+        if temporal and temporal not in self.temporal_relations:
             known = ", ".join(self.temporal_relations)
             message = f"no rule has the temporal relation {temporal!r}; there are {known}"
-            raise UnknownNameError(message, tuple(get_close_matches(temporal, self._by_word)))
-        mask &= not temporal or np.isin(self._indices, self._by_word[temporal])
-        mask &= length is None or self._columns[RuleOrder.LENGTH] == length
-        indices = np.flatnonzero(mask)
-        keys = self._columns[sort][indices]
-        return indices[np.argsort(-keys if descending else keys, kind="stable")]
+            near = get_close_matches(temporal, self.temporal_relations)
+            raise UnknownNameError(message, tuple(near))
+        met = [pl.col("confidence") >= min_confidence, pl.col("support") >= min_support]
+        if relation:
+            met.append(pl.col("relation") == self._label(relation))
+        if inverse is not None:
+            met.append(pl.col("inverse") == inverse)
+        if body:
+            met.append(pl.col("body").list.contains(self._label(body)))
+        if temporal:
+            met.append(pl.col("words").list.contains(temporal))
+        if length is not None:
+            met.append(pl.col("length") == length)
+        found = self._table.filter(met).sort(sort, descending=descending, maintain_order=True)
+        return found["index"].to_numpy()
+
+    def _label(self, relation: str) -> str:
+        return self._relations.label(self._relations.find(relation))
