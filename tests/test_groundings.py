@@ -27,7 +27,7 @@ from tilp.rules import parse_rule
 from tilp.scoring import Query
 from tilp.scoring.queries import query_table
 from tilp.types import Grain
-from tilp.walks import Grounder, PairConstraint, Walker
+from tilp.walks import Grounder, Walker
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 
@@ -176,22 +176,3 @@ def test_the_queried_fact_is_not_walked():
     assert Grounder(walker)(rule, rows, int(rows.answer[0])).walks == ()
     free = QueryTable.of_facts(graph, np.array([4]), walked=False)[np.array([0])]
     assert found_steps(Grounder(walker)(rule, free, int(rows.answer[0]))) == [((4, False),)]
-
-
-def test_groundings_satisfy_user_defined_classes():
-    graph = crowd(6)
-    parity = PairConstraint(("in step with", "out of step with"), lambda s, e, t, f: (s + t) % 2)
-    walker = Walker(graph, grains=[Grain.PAIRS], max_length=2, classes=parity)
-    city = query_of(graph, "city", "climbs", 1960)
-    tower = graph.entities.find("tower")
-    for word, expected in (
-        ("in step with", [1904, 1902, 1900]),
-        ("out of step with", [1905, 1903, 1901]),
-    ):
-        rule = parse_rule(
-            "climbs(E1,E3,I3) <- livesIn^-1(E1,E2,I1) & climbs(E2,E3,I2) & in step with(I2,I3)"
-            f" & {word}(I1,I2) & {word}(I1,I3)"
-        )
-        walks = Grounder(walker)(rule, city, tower).walks
-        assert [int(graph.start[walk[0].fact]) for walk in walks] == expected
-        assert all(walk[0].inverse and not walk[1].inverse for walk in walks)

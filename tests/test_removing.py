@@ -18,17 +18,12 @@ from tilp.graph import QueryTable
 from tilp.learning import PopularityPrior
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.scoring.queries import query_table
-from tilp.time import temporal_relation_codes
 from tilp.types import Features, Grain, Missing
-from tilp.walks import PairConstraint, StepConstraint, Walker
+from tilp.walks import Walker
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 
 # Walkers
-
-
-LATE = StepConstraint(("early", "late"), lambda steps: (steps.start > 1991).astype(np.int64), True)
-LIKE = PairConstraint(("before", "touching", "after"), temporal_relation_codes)
 
 
 @st.composite
@@ -40,10 +35,10 @@ def cuts(draw):
 
 @NO_WARNING
 @settings(max_examples=60)
-@given(cuts(), st.booleans(), st.sampled_from([(), (LATE,)]))
-def test_edges_that_are_left_are_those_of_the_graph_that_is_left(cut, every, constraints):
+@given(cuts(), st.booleans())
+def test_edges_that_are_left_are_those_of_the_graph_that_is_left(cut, every):
     graph, gone = cut
-    options = {"max_length": 2, "every_reading": every, "constraints": constraints}
+    options = {"max_length": 2, "every_reading": every}
     whole = Walker(graph, **options)
     left, anew = whole.without(gone), Walker(graph.without(gone), **options)
     assert left.graph == anew.graph
@@ -63,16 +58,10 @@ def walked(walker, queries):
 
 @NO_WARNING
 @settings(max_examples=30)
-@given(cuts(), st.booleans(), st.sampled_from([(), (LATE,)]), st.sampled_from([None, LIKE]))
-def test_walks_that_are_left_are_those_of_the_graph_that_is_left(cut, every, constraints, classes):
+@given(cuts(), st.booleans())
+def test_walks_that_are_left_are_those_of_the_graph_that_is_left(cut, every):
     graph, gone = cut
-    options = {
-        "grains": [Grain.PAIRS],
-        "max_length": 2,
-        "every_reading": every,
-        "constraints": constraints,
-        "classes": classes,
-    }
+    options = {"grains": [Grain.PAIRS], "max_length": 2, "every_reading": every}
     whole = Walker(graph, **options)
     before = walked(whole, all_queries(graph))
     left, anew = whole.without(gone), Walker(graph.without(gone), **options)

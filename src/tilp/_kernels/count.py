@@ -13,7 +13,7 @@ from tilp._kernels import types
 from tilp._kernels.arrays import lower_bound
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import N_TEMPORAL_RELATIONS, end_as_of, relation_code
-from tilp._kernels.types import Array, Edges, IntervalClasses, Level, RuleIndex
+from tilp._kernels.types import Array, Edges, Level, RuleIndex
 from tilp.time import GAP_CLASSES, Allen
 from tilp.time import allen_code as plain_allen_code
 from tilp.time import gap_code as plain_gap_code
@@ -26,11 +26,11 @@ gap_code = kernel(plain_gap_code)
 
 
 @kernel
-def code_bits(code_type: int, n_classes: int, length: int) -> int:
+def code_bits(code_type: int, length: int) -> int:
     """Return how many bits the codes of walks of a length need."""
     n_codes = 1
     if code_type == types.CLASS_CODES:
-        n_codes = n_classes**length
+        n_codes = N_TEMPORAL_RELATIONS**length
     elif code_type == types.ALLEN_CODES:
         n_codes = _N_ALLEN**length
     elif code_type == types.GAP_CODES:
@@ -43,17 +43,12 @@ def code_bits(code_type: int, n_classes: int, length: int) -> int:
 
 @kernel
 def fill_codes(
-    level: Level, edges: Edges, classes: IntervalClasses, query: int, query_start: int,
-    query_end: int, latest: int, prefix_code: Array, edge_code: Array,
+    level: Level, edges: Edges, query_start: int, query_end: int, latest: int, prefix_code: Array,
+    edge_code: Array,
 ) -> None:  # fmt: skip
     """Fill the two tables of a query: what each prefix and each last edge adds to a code."""
     chain, last_edges, start, end = level.chain, level.last_edges, edges.start, edges.end
-    if level.code_type == types.CLASS_CODES and len(classes.of_query) > 0:
-        _fill_user_classes(
-            classes.n_classes, classes.of_query[query], edges.interval, chain, last_edges,
-            prefix_code, edge_code,
-        )  # fmt: skip
-    elif level.code_type == types.CLASS_CODES:
+    if level.code_type == types.CLASS_CODES:
         _fill_classes(
             query_start, query_end, latest, start, end, chain, last_edges, prefix_code, edge_code
         )
@@ -70,7 +65,7 @@ def fill_codes(
             edge_code[local] = gap if level.code_type == types.GAP_CODES else 0
 
 
-# Three loops of one shape: one that chooses the code, or calls a function to, is much slower.
+# Two loops of one shape: one that chooses the code, or calls a function to, is much slower.
 
 
 @kernel
@@ -108,20 +103,6 @@ def _fill_allen(
             until = end_as_of(start[edge], end[edge], latest)
             digit = allen_code(start[edge], until, query_start, query_end)
             code = _N_ALLEN * (code + digit)
-        prefix_code[prefix] = code
-
-
-@kernel
-def _fill_user_classes(
-    n_classes: int, of_query: Array, interval: Array, chain: Array, last_edges: Array,
-    prefix_code: Array, edge_code: Array,
-) -> None:  # fmt: skip
-    for local in range(len(last_edges)):
-        edge_code[local] = of_query[interval[last_edges[local]]]
-    for prefix in range(len(chain)):
-        code = 0
-        for step in range(chain.shape[1]):
-            code = n_classes * (code + of_query[interval[chain[prefix, step]]])
         prefix_code[prefix] = code
 
 

@@ -19,7 +19,7 @@ from tilp._kernels.arrays import (
     uniform,
 )
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array, Edges, IntervalClasses, Trie
+from tilp._kernels.types import Array, Edges, Trie
 from tilp.time import TemporalRelation, temporal_relation_code
 from tilp.time import end_as_of as plain_end_as_of
 
@@ -104,9 +104,8 @@ def sample_prefixes(steps: Array, group: Array, n_groups: int, limit: int, seed:
 
 @kernel
 def expand(
-    edges: Edges, classes: IntervalClasses, trie: Trie, allowed: Array, latest: int,
-    distinct: bool, subject: int, ends: Array, chain: Array, nodes: Array, sample: Array,
-    steps: Array, of_entity: Array,
+    edges: Edges, trie: Trie, allowed: Array, latest: int, distinct: bool, subject: int,
+    ends: Array, chain: Array, nodes: Array, sample: Array, steps: Array, of_entity: Array,
 ) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
     """Take one more step from the sampled prefixes, to an entity that they have not visited.
 
@@ -120,7 +119,6 @@ def expand(
     # Out of the loops: an array that is read from a tuple is reference-counted each time.
     offsets, relation, fact, rank = edges.offsets, edges.relation, edges.fact, edges.rank
     start, end, by_rank, source = edges.start, edges.end, edges.by_rank, edges.source
-    interval, table = edges.interval, classes.table
     visited = edges.target if distinct else fact
     by_end, begin, run_end, n_edges, n_steps = _group_by_end(ends, sample, steps, of_entity)
     ranks = _sorted_ranks(offsets, relation, rank, start, allowed, latest, run_end, n_edges)
@@ -161,16 +159,10 @@ def expand(
     digits = np.zeros(n, dtype=np.int32)
     for step in range(chain.shape[1]):
         earlier = chain[:, step].copy()
-        if len(table) > 0:
-            _append_user_classes(
-                classes.n_classes, table, interval[earlier], interval[last_edges], prefix, last,
-                digits,
-            )  # fmt: skip
-        else:
-            _append_classes(
-                start[earlier], end[earlier], start[last_edges], end[last_edges], latest, prefix,
-                last, digits,
-            )  # fmt: skip
+        _append_classes(
+            start[earlier], end[earlier], start[last_edges], end[last_edges], latest, prefix, last,
+            digits,
+        )  # fmt: skip
     return last_edges, prefix, last, digits, node[:n]
 
 
@@ -248,17 +240,6 @@ def _append_classes(
         earlier, later = prefix[walk], last[walk]
         code = relation_code(start[earlier], end[earlier], last_start[later], last_end[later])
         digits[walk] = N_TEMPORAL_RELATIONS * digits[walk] + code
-
-
-@kernel
-def _append_user_classes(
-    n_classes: int, table: Array, earlier: Array, later: Array, prefix: Array, last: Array,
-    digits: Array,
-) -> None:  # fmt: skip
-    """Append user-defined classes to each walk's digits, for intervals given by their ids."""
-    for walk in range(len(digits)):
-        code = table[earlier[prefix[walk]], later[last[walk]]]
-        digits[walk] = n_classes * digits[walk] + code
 
 
 @kernel

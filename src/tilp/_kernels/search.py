@@ -14,8 +14,13 @@ import numpy as np
 from tilp._kernels.arrays import longer, uniform
 from tilp._kernels.count import allen_code, gap_code
 from tilp._kernels.jit import kernel
-from tilp._kernels.levels import end_as_of, relation_code, sample_prefixes
-from tilp._kernels.types import Array, Edges, GroupedQueries, IntervalClasses, SearchWorkspace
+from tilp._kernels.levels import (
+    N_TEMPORAL_RELATIONS,
+    end_as_of,
+    relation_code,
+    sample_prefixes,
+)
+from tilp._kernels.types import Array, Edges, GroupedQueries, SearchWorkspace
 from tilp.time import Allen
 
 # Columns of the table of rules, and of the rules that a query was just counted for.
@@ -47,9 +52,9 @@ class _State(NamedTuple):
 
 @kernel
 def find_rules(
-    edges: Edges, inverse: Array, classes: IntervalClasses, queries: GroupedQueries,
-    body_pairs: Array, code_types: Array, first_gap_form: int, n_directed: int, max_length: int,
-    distinct: bool, limit: int, seed: int, space: SearchWorkspace,
+    edges: Edges, inverse: Array, queries: GroupedQueries, body_pairs: Array, code_types: Array,
+    first_gap_form: int, n_directed: int, max_length: int, distinct: bool, limit: int, seed: int,
+    space: SearchWorkspace,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Find the rules by which walks reach the answers of queries.
 
@@ -72,7 +77,6 @@ def find_rules(
         np.zeros((max_length + 1, _N_PARTS), dtype=np.int64),
         np.full((1 << _RECENT_BITS, _N_COLUMNS), -1, dtype=np.int64), digits_part, code_part,
     )  # fmt: skip
-    of_query = np.empty(0, dtype=np.int8)
     offsets, target = edges.offsets, edges.target
     for row in range(len(queries.entity)):
         answer = queries.entity[row]
@@ -82,8 +86,6 @@ def find_rules(
             first_to_answer[target[back]] = inverse[back] + 1
         for query in range(queries.offsets[row], queries.offsets[row + 1]):
             subject = queries.subject[query]
-            if len(classes.of_query) > 0:
-                of_query = classes.of_query[query]
             for length in range(1, max_length + 1):
                 total = 0.0
                 for edge in range(offsets[subject], offsets[subject + 1]):
@@ -96,9 +98,8 @@ def find_rules(
                 depth, n_passed = 0, 0.0
                 while depth >= 0:
                     depth, n_passed, next_walk, n_rules = _search(
-                        edges, classes, of_query, n_directed, queries, query, length, distinct,
-                        answer, stride, space, state, depth, n_passed, next_walk, table, slots,
-                        n_rules,
+                        edges, n_directed, queries, query, length, distinct, answer, stride, space,
+                        state, depth, n_passed, next_walk, table, slots, n_rules,
                     )  # fmt: skip
                     if depth >= 0:
                         table, slots = _grow_table(table)
@@ -112,10 +113,9 @@ def find_rules(
 
 @kernel
 def _search(
-    edges: Edges, classes: IntervalClasses, of_query: Array, n_directed: int,
-    queries: GroupedQueries, query: int, length: int, distinct: bool, answer: int, stride: float,
-    space: SearchWorkspace, state: _State, depth: int, n_passed: float, next_walk: float,
-    table: Array, slots: Array, n_rules: int,
+    edges: Edges, n_directed: int, queries: GroupedQueries, query: int, length: int,
+    distinct: bool, answer: int, stride: float, space: SearchWorkspace, state: _State, depth: int,
+    n_passed: float, next_walk: float, table: Array, slots: Array, n_rules: int,
 ) -> tuple[int, float, float, int]:  # fmt: skip
     """Search the walks of one length for one query, and count it for the rules they fall under.
 
@@ -124,8 +124,7 @@ def _search(
     Returns depth (-1: done; else the table is full), n_passed, next_walk, and the number of rules.
     """
     offsets, target, fact, relation = edges.offsets, edges.target, edges.fact, edges.relation
-    start, end, interval, class_table = edges.start, edges.end, edges.interval, classes.table
-    n_classes, n_walks = classes.n_classes, space.n_walks
+    start, end, n_walks = edges.start, edges.end, space.n_walks
     visited = target if distinct else fact
     first_to_answer, next_to_answer = space.first_to_answer, space.next_to_answer
     chain, cursor, lifted, recent = state.chain, state.cursor, state.lifted, state.recent
@@ -167,20 +166,14 @@ def _search(
         pairs = lifted[depth, _ALL]
         for step in range(depth):
             earlier = chain[step]
-            if len(class_table) > 0:
-                digit = class_table[interval[earlier], interval[edge]]
-            else:
-                until = end_as_of(start[earlier], end[earlier], latest)
-                digit = relation_code(start[earlier], until, edge_start, edge_end)
-            pairs = n_classes * pairs + digit
+            until = end_as_of(start[earlier], end[earlier], latest)
+            digit = relation_code(start[earlier], until, edge_start, edge_end)
+            pairs = N_TEMPORAL_RELATIONS * pairs + digit
         lifted[depth + 1, _BODY] = lifted[depth, _BODY] * n_directed + relation[edge]
         lifted[depth + 1, _ALL] = pairs
-        lifted[depth + 1, _ADJACENT] = n_classes * lifted[depth, _ADJACENT] + digit
-        if len(of_query) > 0:
-            digit = of_query[interval[edge]]
-        else:
-            digit = relation_code(edge_start, edge_end, query_start, query_end)
-        lifted[depth + 1, _CLASSES] = n_classes * lifted[depth, _CLASSES] + digit
+        lifted[depth + 1, _ADJACENT] = N_TEMPORAL_RELATIONS * lifted[depth, _ADJACENT] + digit
+        digit = relation_code(edge_start, edge_end, query_start, query_end)
+        lifted[depth + 1, _CLASSES] = N_TEMPORAL_RELATIONS * lifted[depth, _CLASSES] + digit
         if with_allen:
             digit = allen_code(edge_start, edge_end, query_start, query_end)
             lifted[depth + 1, _ALLEN] = _N_ALLEN * lifted[depth, _ALLEN] + digit

@@ -28,15 +28,6 @@ class Edges(NamedTuple):
     rank: Array  # position of each edge in the order of relation, target and edge
     by_rank: Array  # the edges in this order
     source: Array
-    interval: Array  # id of each edge's interval among the distinct ones
-
-
-class IntervalClasses(NamedTuple):
-    """Classes of pairs of intervals: before, touching and after, or user-defined ones."""
-
-    n_classes: int
-    table: Array  # user-defined: the class of each pair of intervals; else empty
-    of_query: Array  # user-defined: the class of each query and interval; else empty
 
 
 class Trie(NamedTuple):

@@ -7,7 +7,8 @@ from tilp._kernels import levels, types
 from tilp._kernels.arrays import end_of_run, find_sorted, grown
 from tilp._kernels.count import WalkRows
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array, Edges, GroupedQueries, IntervalClasses, Level, Marks
+from tilp._kernels.levels import N_TEMPORAL_RELATIONS
+from tilp._kernels.types import Array, Edges, GroupedQueries, Level, Marks
 
 ENDS, RULE_ENDS, MARKED = range(3)
 """What is counted: walks of all rules by end, those of given rules by end, or walks by mark."""
@@ -15,9 +16,9 @@ ENDS, RULE_ENDS, MARKED = range(3)
 
 @kernel
 def walk(
-    edges: Edges, classes: IntervalClasses, trie: types.Trie, queries: GroupedQueries,
-    index: types.RuleIndex, body_pairs: Array, code_types: Array, n_directed: int, max_length: int,
-    distinct: bool, limit: int, seed: int, purpose: int, marks: Marks, space: types.Workspace,
+    edges: Edges, trie: types.Trie, queries: GroupedQueries, index: types.RuleIndex,
+    body_pairs: Array, code_types: Array, n_directed: int, max_length: int, distinct: bool,
+    limit: int, seed: int, purpose: int, marks: Marks, space: types.Workspace,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
@@ -63,8 +64,8 @@ def walk(
                     for longer in range(length, max_length + 1):
                         weights[query, longer] *= len(ends) / len(sample)
             last_edges, prefix, last_of_walk, digits, next_nodes = levels.expand(
-                edges, classes, trie, allowed, latest, distinct, subject, ends, chain, nodes,
-                sample, steps, space.of_entity,
+                edges, trie, allowed, latest, distinct, subject, ends, chain, nodes, sample, steps,
+                space.of_entity,
             )  # fmt: skip
             if len(prefix) == 0:
                 break
@@ -75,9 +76,9 @@ def walk(
                     continue
                 base = 1
                 if pairs == types.ALL_PAIRS:
-                    base = classes.n_classes ** (length - 1)
+                    base = N_TEMPORAL_RELATIONS ** (length - 1)
                 elif pairs == types.ADJACENT_PAIRS and length > 1:
-                    base = classes.n_classes
+                    base = N_TEMPORAL_RELATIONS
                 (
                     ordered_prefix, ordered_last, group_offsets, group_target, body_offsets,
                     body_prefix, body_step, body_of_walk,
@@ -100,8 +101,8 @@ def walk(
                         digits_so_far[pairs],
                     )  # fmt: skip
                     records, n_records = count_level(
-                        edges, classes, queries, first, last, level, index, purpose, marks, space,
-                        records, n_records,
+                        edges, queries, first, last, level, index, purpose, marks, space, records,
+                        n_records,
                     )  # fmt: skip
             if goes_on:
                 chain, ends = _longer_chains(chain, prefix, last_edges[last_of_walk], edges.target)
@@ -127,16 +128,16 @@ def _longer_chains(
 
 @kernel
 def count_level(
-    edges: Edges, classes: IntervalClasses, queries: GroupedQueries, first: int, last: int,
-    level: Level, index: types.RuleIndex, purpose: int, marks: Marks, space: types.Workspace,
-    records: Array, n_records: int,
+    edges: Edges, queries: GroupedQueries, first: int, last: int, level: Level,
+    index: types.RuleIndex, purpose: int, marks: Marks, space: types.Workspace, records: Array,
+    n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
     """Count a level's walks for queries `first` to `last` by the index; return all records."""
     if purpose == ENDS:
         no_spans = np.empty((0, 2), dtype=np.int64)
         return _count_part(
-            edges, classes, queries, first, last, level, index.code, no_spans, purpose, marks,
-            space, records, n_records,
+            edges, queries, first, last, level, index.code, no_spans, purpose, marks, space,
+            records, n_records,
         )  # fmt: skip
     bodies = counting.find_bodies(index, level)
     while first < last:
@@ -145,8 +146,8 @@ def count_level(
         chosen = np.flatnonzero(spans[:, 0] < spans[:, 1])
         if len(chosen) > 0:
             records, n_records = _count_part(
-                edges, classes, queries, first, stop, counting.select_bodies(level, chosen),
-                index.code, spans[chosen], purpose, marks, space, records, n_records,
+                edges, queries, first, stop, counting.select_bodies(level, chosen), index.code,
+                spans[chosen], purpose, marks, space, records, n_records,
             )  # fmt: skip
         first = stop
     return records, n_records
@@ -154,9 +155,9 @@ def count_level(
 
 @kernel
 def _count_part(
-    edges: Edges, classes: IntervalClasses, queries: GroupedQueries, first: int, last: int,
-    level: Level, codes: Array, spans: Array, purpose: int, marks: Marks, space: types.Workspace,
-    records: Array, n_records: int,
+    edges: Edges, queries: GroupedQueries, first: int, last: int, level: Level, codes: Array,
+    spans: Array, purpose: int, marks: Marks, space: types.Workspace, records: Array,
+    n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
     """Count for queries of one relation, in a level all of whose bodies have rules for it.
 
@@ -167,7 +168,7 @@ def _count_part(
     starts, ends = queries.start, queries.end
     offsets = level.group_offsets if by_end else level.group_offsets[level.body_offsets]
     links = counting.link_query_facts(queries.fact[first:last], edges.fact, level, space.of_fact)
-    bits = counting.code_bits(level.code_type, classes.n_classes, level.length)
+    bits = counting.code_bits(level.code_type, level.length)
     n_prefixes, n_walks = len(level.chain), len(level.prefix)
     tables = np.empty(n_prefixes + len(level.last_edges), dtype=np.uint32)
     room = np.empty((7, n_walks), dtype=np.int32)  # one allocation is faster than seven
@@ -188,8 +189,8 @@ def _count_part(
     while begin < last:
         stop = end_of_run(ends, begin, end_of_run(starts, begin, last))
         counting.fill_codes(
-            level, edges, classes, begin, starts[begin], ends[begin], queries.latest[begin],
-            rows.prefix_code, rows.edge_code,
+            level, edges, starts[begin], ends[begin], queries.latest[begin], rows.prefix_code,
+            rows.edge_code,
         )  # fmt: skip
         n_rows = counting.count_rows(rows, bits, space.counts, touched)
         if by_end:

@@ -42,7 +42,7 @@ class AttentionNet:
         """Draw small normal weights and embeddings; biases are zero."""
         generator = np.random.default_rng([seed, 8])
         size, length = self.dimension, self.encoding.max_length
-        n_directed, n_symbols = 2 * len(self.encoding.relations), self.encoding.symbols.count
+        n_directed = self.encoding.n_directed
         forms = self.encoding.forms
 
         def matrix(rows: int, columns: int) -> Floats:
@@ -58,7 +58,7 @@ class AttentionNet:
                 "state": matrix(_N_GATES * size, size),
                 "bias": np.zeros(_N_GATES * size),
             },
-            "predicate": linear(n_symbols, size),
+            "predicate": linear(n_directed, size),
             "length": linear(length, size),
             "form": linear(len(forms), size),
             "with_query": [linear(len(form.query_relations), size) for form in forms],
@@ -81,7 +81,7 @@ class AttentionNet:
             if name == "embedding":
                 values = np.asarray(initial).copy()
                 values[:, known] = arrays[name][:, relations[known]]
-            elif name.startswith("predicate"):  # the symbols of bodies are directed relations too
+            elif name.startswith("predicate"):
                 values = np.asarray(initial).copy()
                 values[known] = arrays[name][relations[known]]
             if values.shape != initial.shape:
@@ -122,7 +122,7 @@ class AttentionNet:
                 case ("form",):
                     value = form_of_rule
                 case ("predicate", size, step):
-                    value, mask = self.encoding.symbols_of(rows, size)[step], length == size
+                    value, mask = self.encoding.body_relations(rows, size)[step], length == size
                 case (_, form, size, first, second):
                     codes = self.encoding.forms[form].relation_codes(size, digits, code)
                     value = codes[first + 1, second + 1]
@@ -143,7 +143,7 @@ class AttentionNet:
         }
         for size in range(1, encoding.max_length + 1):
             for step in range(size):
-                widths["predicate", size, step] = encoding.symbols.count
+                widths["predicate", size, step] = encoding.n_directed
             for index, form in enumerate(encoding.forms):
                 for first, _ in form.query_pairs(size):
                     widths["with_query", index, size, first - 1, size] = len(form.query_relations)

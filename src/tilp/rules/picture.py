@@ -25,7 +25,7 @@ def draw_rule(rule: Rule, phrasings: Phrasings | None = None) -> str:
 
     The intervals below the chain are one example that satisfies the rule. Entities have the names
     of its sentence with the same phrasings. A note names the pairs of intervals that the rule does
-    not constrain, and lists user-defined constraints as text.
+    not constrain, and lists constraints of other kinds as text.
     """
     query = rule.length + 1
     temporal = tuple(c for c in rule.constraints if is_temporal(c))

@@ -28,11 +28,6 @@ class TemporalForm:
     query_relations: tuple[str, ...]  # of a body interval to the query interval
     body_relations: tuple[str, ...] = _CLASSES  # of two body intervals
 
-    def with_classes(self, classes: tuple[str, ...]) -> TemporalForm:
-        """Return this form with other names in place of before, touching and after."""
-        query_relations = classes if self.query_relations == _CLASSES else self.query_relations
-        return TemporalForm(self.grain, query_relations, classes)
-
     def body_pairs(self, length: int) -> Pairs:
         """Return the pairs of body intervals, in the order in which a walk meets them."""
         later = range(2, length + 1)
@@ -164,7 +159,7 @@ def generalises(general: Rule, special: Rule) -> bool:
     Both have the same head and the same chain of body atoms, and the constraints of `special`
     imply those of `general`. Temporal constraints do so by their meaning for complete intervals:
     `meets` implies `touching`, and `before(I1,I2)` with `before(I2,I3)` implies `before(I1,I3)`.
-    User-defined ones imply themselves alone. A rule generalises itself, and constraints that
+    Others imply themselves alone. A rule generalises itself, and constraints that
     contradict each other imply every temporal one.
 
     >>> from tilp.rules import generalises, parse_rule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.types import Edges
-from tilp._utils.arrays import Floats, Ids, Ints, read_only, read_only_tuple
+from tilp._utils.arrays import Ids, Ints, read_only, read_only_tuple
 from tilp.graph import EdgeIndex, PreparedEdges, TemporalGraph
 from tilp.graph.index import remaining_edges
 from tilp.time import known_ends, possible_intervals
-from tilp.walks.constraints import Steps, Symbols
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def edges_without(edges: Edges, new_fact: Ids) -> Edges:
     mask, offsets, fact = remaining_edges(edges.offsets, edges.fact, new_fact)
     new_edge = np.cumsum(mask, dtype=np.int32) - np.int32(1)
     by_rank = new_edge[edges.by_rank[mask[edges.by_rank]]]
-    columns = ("relation", "target", "start", "end", "source", "interval")
+    columns = ("relation", "target", "start", "end", "source")
     remaining = {name: getattr(edges, name)[mask] for name in columns}
     rank = _inverse_permutation(by_rank)
     new = Edges(offsets=offsets, fact=fact, rank=rank, by_rank=by_rank, **remaining)
@@ -72,30 +71,21 @@ def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
     """Return edges of which everything was computed in advance."""
     edges = Edges(
         index.offsets, index.relation, index.target, index.fact, prepared.start, prepared.end,
-        prepared.rank, prepared.by_rank, prepared.source, np.zeros(len(index.fact), np.int32),
+        prepared.rank, prepared.by_rank, prepared.source,
     )  # fmt: skip
     return read_only_tuple(edges)
 
 
-def build_edges(
-    edges: EdgeIntervals, symbols: Symbols, attributes: Mapping[str, Floats],
-    interval: Ids | None,
-) -> Edges:  # fmt: skip
-    """Compute all that walks need of edges; `interval` is the id of each interval, if needed."""
+def build_edges(edges: EdgeIntervals) -> Edges:
+    """Compute all that walks need of edges."""
     index, of_edge = edges.index, edges.interval
     start, end = edges.start[of_edge], edges.end[of_edge]
     degrees = np.diff(index.offsets)
     source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
-    symbol = index.relation
-    if symbols.constraints:
-        here = {name: values[source] for name, values in attributes.items()}
-        there = {name: values[index.target] for name, values in attributes.items()}
-        symbol = symbols.of_edges(index.relation, Steps(start, end, here, there))
-    by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
-    ids = np.zeros(len(index.fact), np.int32) if interval is None else interval[of_edge]
+    by_rank = np.lexsort((index.target, index.relation)).astype(np.int32)  # stable: ties by edge
     built = Edges(
-        index.offsets, symbol, index.target, index.fact, start, end,
-        _inverse_permutation(by_rank), by_rank, source, ids,
+        index.offsets, index.relation, index.target, index.fact, start, end,
+        _inverse_permutation(by_rank), by_rank, source,
     )  # fmt: skip
     return read_only_tuple(built)
 

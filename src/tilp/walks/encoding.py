@@ -12,7 +12,6 @@ from tilp._utils.arrays import Ints
 from tilp.errors import TilpError
 from tilp.graph import Vocabulary
 from tilp.rules import Atom, Rule, TemporalForm
-from tilp.walks.constraints import Symbols
 
 MAX_LENGTH = 5
 """Of rules."""
@@ -40,13 +39,17 @@ class RuleEncoding:
     """Rules as rows of form, length, relation, relations of the body, digits and code.
 
     Digits encode the temporal relations between the intervals of the body, the code those to the
-    query's interval. Bodies consist of `symbols`; `forms` are the temporal forms, by id.
+    query's interval. `forms` are the temporal forms, by id.
     """
 
     relations: Vocabulary
-    symbols: Symbols
     forms: tuple[TemporalForm, ...]
     max_length: int
+
+    @property
+    def n_directed(self) -> int:
+        """Number of directed relations."""
+        return 2 * len(self.relations)
 
     def encode(self, rules: Sequence[Rule]) -> Ints:
         """Return the row of each rule."""
@@ -55,13 +58,9 @@ class RuleEncoding:
     def lift(self, row: Sequence[int] | Ints) -> Rule:
         """Return the rule that a row stands for (eq. 1)."""
         form, length, relation, relations, digits, code = (int(value) for value in row)
-        constraints = list(self.forms[form].constraints(length, digits, code))
-        body = []
-        for step, symbol in enumerate(self._unpack(length, relations), start=1):
-            body_relation, words = self.symbols.unpack(symbol, step)
-            body.append(self.atoms[body_relation])
-            constraints += words
-        return Rule(self.atoms[relation], tuple(body), tuple(constraints))
+        constraints = self.forms[form].constraints(length, digits, code)
+        body = tuple(self.atoms[each] for each in self._unpack(length, relations))
+        return Rule(self.atoms[relation], body, constraints)
 
     def mirrored(self, rows: Ints, gap_form: int) -> Ints:
         """Return the rules of walks read backwards.
@@ -69,14 +68,14 @@ class RuleEncoding:
         The form past the last one, of the first interval's gap, becomes `gap_form`, of the last's.
         """
         turned = rows.copy()
-        n_directed = self.symbols.count
+        n_directed = self.n_directed
         turned[:, 2] = (rows[:, 2] + n_directed // 2) % n_directed
         turned[rows[:, 0] == len(self.forms), 0] = gap_form
         for length in range(1, self.max_length + 1):
             of_length = rows[:, 1] == length
             relations = np.zeros(int(of_length.sum()), np.int64)
-            for symbol in reversed(self.symbols_of(rows[of_length], length)):
-                relations = relations * n_directed + (symbol + n_directed // 2) % n_directed
+            for each in reversed(self.body_relations(rows[of_length], length)):
+                relations = relations * n_directed + (each + n_directed // 2) % n_directed
             turned[of_length, 3] = relations
             for form_id, form in enumerate(self.forms):
                 mask = of_length & (rows[:, 0] == form_id)
@@ -91,17 +90,17 @@ class RuleEncoding:
         for length in range(1, self.max_length + 1):
             of_length = rows[:, 1] == length
             body = np.zeros(int(of_length.sum()), np.int64)
-            for symbol in self.symbols_of(rows[of_length], length):
-                body = body * len(relations) + relations[symbol]
+            for each in self.body_relations(rows[of_length], length):
+                body = body * len(relations) + relations[each]
             changed[of_length, 3] = body
         return changed
 
-    def symbols_of(self, rows: Ints, length: int) -> list[Ints]:
-        """Return the symbols of bodies of one length, first to last."""
+    def body_relations(self, rows: Ints, length: int) -> list[Ints]:
+        """Return the directed relations of bodies of one length, first to last."""
         return self._unpack(length, rows[:, 3])
 
     def _unpack(self, length: int, relations: Body) -> list[Body]:
-        base = self.symbols.count
+        base = self.n_directed
         return [relations // base**power % base for power in reversed(range(length))]
 
     def compiled(self, rows: Ints) -> CompiledRules:
@@ -124,14 +123,11 @@ class RuleEncoding:
     def _row(self, rule: Rule) -> tuple[int, int, int, int, int, int]:
         if rule.length > self.max_length:
             raise TilpError(f"{rule} is longer than {self.max_length}")
-        words, others = self.symbols.split(rule.constraints)
-        no_words = [None] * len(self.symbols.constraints)
         relations = 0
-        for step, atom in enumerate(rule.body, start=1):
-            symbol = self.symbols.pack(self._directed(atom), words.get(step, no_words))
-            relations = relations * self.symbols.count + symbol
+        for atom in rule.body:
+            relations = relations * self.n_directed + self._directed(atom)
         for form_id, form in enumerate(self.forms):
-            codes = form.codes(rule.length, others)
+            codes = form.codes(rule.length, rule.constraints)
             if codes is not None:
                 return form_id, rule.length, self._directed(rule.head), relations, *codes
         grains = ", ".join(form.grain for form in self.forms)
@@ -148,8 +144,7 @@ class RuleEncoding:
 
     def _trie(self, bodies: Ints) -> Trie:
         """Return the relations of bodies, given by relation, length and body, as prefix trees."""
-        n_directed = 2 * len(self.relations)
-        children: list[dict[int, int]] = [{} for _ in range(n_directed)]
+        children: list[dict[int, int]] = [{} for _ in range(self.n_directed)]
         for node, length, relations in bodies.tolist():
             for relation in self._unpack(length, relations):
                 if relation not in children[node]:
@@ -159,5 +154,5 @@ class RuleEncoding:
         pairs = [pair for of_node in children for pair in sorted(of_node.items())]
         table = np.array(pairs, np.int32).reshape(-1, 2)
         offsets = np.cumsum([0, *map(len, children)], dtype=np.int64)
-        roots = np.arange(n_directed, dtype=np.int32)
+        roots = np.arange(self.n_directed, dtype=np.int32)
         return Trie(roots, offsets, table[:, 0].copy(), table[:, 1].copy())

@@ -32,7 +32,7 @@ class Groundings:
 
 @dataclass(frozen=True)
 class _Body:
-    symbols: list[int]  # of the steps, first to last
+    relations: list[int]  # of the steps, first to last
     codes: dict[tuple[int, int], int]  # of pairs of intervals; the query's interval is the last
     grain: Grain  # of the relations to the query's interval
 
@@ -55,7 +55,7 @@ class Grounder:
         self._walker = walker
         self._max_walks = max_walks
         edges = walker.edges
-        self._symbols = edges.relation[edges.by_rank]  # ascending, and for each of them:
+        self._relations = edges.relation[edges.by_rank]  # ascending, and for each of them:
         self._targets = edges.target[edges.by_rank]
         self._bodies: dict[Rule, _Body] = {}
 
@@ -91,7 +91,7 @@ class Grounder:
         form = encoding.forms[int(row[0, 0])]
         codes = form.relation_codes(length, row[:, 4], row[:, 5])
         return _Body(
-            [int(symbol[0]) for symbol in encoding.symbols_of(row, length)],
+            [int(each[0]) for each in encoding.body_relations(row, length)],
             {pair: int(code[0]) for pair, code in codes.items()},
             form.grain,
         )
@@ -128,11 +128,11 @@ class Grounder:
     ) -> list[Ints]:  # fmt: skip
         """Return the edges of each step, ascending, from which the rest of the body leads there."""
         edges = self._walker.edges
-        last = len(body.symbols) + 1
+        last = len(body.relations) + 1
         reached = np.array([candidate])
         steps = []
         for step in range(last - 1, 0, -1):
-            edge = self._edges_to(body.symbols[step - 1], reached)
+            edge = self._edges_to(body.relations[step - 1], reached)
             edge = edge[(edges.fact[edge] != fact) & (edges.start[edge] <= latest)]
             if step == 1:
                 edge = edge[edges.source[edge] == subject]
@@ -146,9 +146,9 @@ class Grounder:
             reached = np.unique(edges.source[edge])
         return steps[::-1]
 
-    def _edges_to(self, symbol: int, entities: Ints) -> Ints:
-        """Return the edges with a symbol that lead to some entities."""
-        low, high = np.searchsorted(self._symbols, [symbol, symbol + 1])
+    def _edges_to(self, relation: int, entities: Ints) -> Ints:
+        """Return the edges of a directed relation that lead to some entities."""
+        low, high = np.searchsorted(self._relations, [relation, relation + 1])
         targets = self._targets[low:high]
         begin, end = (np.searchsorted(targets, entities, side) for side in ("left", "right"))
         _, ranks = ranges_to_indices(begin, end)

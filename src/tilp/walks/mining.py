@@ -20,7 +20,6 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, use_workers
 from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.types import MAX_RULES, Grain
-from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
 
 _MAX_RULES = 300_000  # in memory for one relation at a time
@@ -73,8 +72,6 @@ def mine(
     threads: int = 1,
     workers: Workers | None = None,
     progress: Callable[[float], None] | None = None,
-    constraints: Sequence[StepConstraint] = (),
-    classes: PairConstraint | None = None,
 ) -> RuleSet:
     """Find rules for relations, in both directions, in the training facts.
 
@@ -85,8 +82,6 @@ def mine(
         threads: number of threads; does not change the result.
         workers: used instead of threads; they do not change the result either.
         progress: called with the share of the work that is done.
-        constraints: user-defined constraints on the steps of walks.
-        classes: user-defined classes of pairs of intervals, in place of before, touching and after.
 
     Returns:
         The best rules of each relation and direction, by `MinedRule.measure`.
@@ -98,7 +93,7 @@ def mine(
     True
     """
     settings = settings or MiningSettings()
-    walker = mining_walker(graph, settings, constraints, classes)
+    walker = mining_walker(graph, settings)
     names = list(graph.relations) if relations is None else relations
     with use_workers(workers, threads) as workers:
         mined = dict(mine_relations(walker, names, settings, workers, progress=progress))
@@ -136,7 +131,7 @@ def _mine_relation(
 ) -> list[MinedRule]:  # fmt: skip
     queries = mining_queries(walker, relation, settings)
     found = [pl.DataFrame(schema=dict.fromkeys([*_KEY, "support"], pl.Int64))]
-    searched = cheaper_queries(walker, queries) if walker.can_mirror else queries
+    searched = cheaper_queries(walker, queries)
     chunks = chunks_by(walker, searched, searched.answer)
     for index, part in enumerate(workers.map(partial(_find, walker), chunks)):
         found.append(part)
@@ -213,14 +208,11 @@ def cheaper_queries(walker: Walker, queries: QueryTable) -> QueryTable:
     return queries[np.where(other, np.arange(n_facts) + n_facts, np.arange(n_facts))]
 
 
-def mining_walker(
-    graph: TemporalGraph, settings: MiningSettings, constraints: Sequence[StepConstraint] = (),
-    classes: PairConstraint | None = None,
-) -> Walker:  # fmt: skip
+def mining_walker(graph: TemporalGraph, settings: MiningSettings) -> Walker:
     """Return the walker of these settings."""
     return Walker(
         graph, grains=settings.grains, max_length=settings.max_length, limit=settings.limit,
-        seed=settings.seed, constraints=constraints, classes=classes,
+        seed=settings.seed,
         every_reading=settings.every_reading, distinct=settings.distinct,
         only_earlier=settings.only_earlier,
     )  # fmt: skip
@@ -262,8 +254,7 @@ def mining_queries(walker: Walker, relation: str, settings: MiningSettings) -> Q
 
 def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
     """Find the rules that reach answers, and the number of queries whose answer each reaches."""
-    find = walker.find_both_directions if walker.can_mirror else walker.find
-    rows, support = find(queries)
+    rows, support = walker.find_both_directions(queries)
     return _prune(pl.DataFrame(rows, schema=_KEY).with_columns(support=pl.Series(support)))
 
 

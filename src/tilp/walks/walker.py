@@ -19,10 +19,9 @@ from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import split_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
-from tilp.time import TemporalRelation, possible_intervals
+from tilp.time import possible_intervals
 from tilp.types import Grain
 from tilp.walks import edges as edge_tables
-from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 
 DEFAULT_LIMIT = 1_000_000
@@ -66,8 +65,6 @@ class Walker:
         graph: the graph.
         grains: the temporal forms; likewise `max_length`, `limit`, `seed`, see `MiningSettings`.
         splits: whose facts are walked on.
-        constraints: user-defined constraints on steps.
-        classes: user-defined classes of pairs of intervals, in place of before, touching and after.
         every_reading: whether facts and queries with a missing date are walked once for each of
             its `possible_intervals`; by default the known end serves for both. A walk then counts
             for the rule of each. Rules are still found and tallied by one interval of each query.
@@ -90,34 +87,26 @@ class Walker:
         splits: Iterable[str] = ("train",),
         limit: int = DEFAULT_LIMIT,
         seed: int = 0,
-        constraints: Sequence[StepConstraint] = (),
-        classes: PairConstraint | None = None,
         every_reading: bool = False,
         only_earlier: bool = False,
         distinct: bool = True,
     ) -> None:
         if not 1 <= max_length <= MAX_LENGTH:
             raise TilpError(f"the length of rules is {max_length}; it can be 1 to {MAX_LENGTH}")
-        symbols = Symbols(2 * len(graph.relations), tuple(constraints))
-        if symbols.count**max_length >= 2**62:
+        if (2 * len(graph.relations)) ** max_length >= 2**62:
             raise TilpError(
-                f"{len(graph.relations):,} relations (and the words of steps) are too many for "
-                f"rules of length {max_length}; choose a smaller length"
+                f"{len(graph.relations):,} relations are too many for rules of length "
+                f"{max_length}; choose a smaller length"
             )
-        self.graph, self.classes, self.every_reading = graph, classes, every_reading
-        if only_earlier and (constraints or classes or every_reading):
-            raise TilpError(
-                "only_earlier goes neither with constraints of your own nor with missing='unknown'"
-            )
+        if only_earlier and every_reading:
+            raise TilpError("only_earlier does not go with missing='unknown'")
+        self.graph, self.every_reading = graph, every_reading
         self.distinct, self.only_earlier = distinct, only_earlier
         self.max_length, self.limit, self.seed = max_length, limit, seed
         self.grains = tuple(Grain(grain) for grain in grains)
         self._splits = tuple(splits)
-        forms = tuple(
-            FORMS[grain].with_classes(classes.words) if classes else FORMS[grain]
-            for grain in self.grains
-        )
-        self.encoding = RuleEncoding(graph.relations, symbols, forms, max_length)
+        forms = tuple(FORMS[grain] for grain in self.grains)
+        self.encoding = RuleEncoding(graph.relations, forms, max_length)
         self._n_codes = max(
             len(form.query_relations) ** len(form.query_pairs(max_length)) for form in forms
         )
@@ -127,21 +116,17 @@ class Walker:
         """The edges that are walked on."""
         if self._prepared is not None:
             return edge_tables.prepared_edges(self.graph.index(self._splits), self._prepared)
-        interval = None if self.classes is None else self._intervals[0]
-        return edge_tables.build_edges(
-            self._edge_intervals, self.encoding.symbols, self.graph.attributes, interval
-        )
+        return edge_tables.build_edges(self._edge_intervals)
 
     @cached_property
     def _prepared(self) -> PreparedEdges | None:
         """Return values of the edges that were computed in advance, if they still apply."""
-        plain = not (self.every_reading or self.encoding.symbols.constraints or self.classes)
-        return self.graph.index(self._splits).prepared if plain else None
+        return None if self.every_reading else self.graph.index(self._splits).prepared
 
     def without(self, facts: Iterable[int]) -> Walker:
         """Return the same walker on the graph without some facts, given by id.
 
-        Compiled rules serve both. Ids of intervals stay, so their classes are not computed again.
+        Compiled rules serve both.
         """
         excluded = np.fromiter(facts, np.int64)
         edges = self.edges  # before the copy, which takes over what this computes
@@ -169,35 +154,9 @@ class Walker:
 
     def __getstate__(self) -> dict[str, Any]:
         # What every walk needs is computed here, once, and what none needs is not sent.
-        self.edges, self._class_table  # noqa: B018
+        self.edges  # noqa: B018
         omitted = {"_edge_intervals", "steps_from"}
-        if self.classes is None:
-            omitted.add("_intervals")
         return {name: value for name, value in vars(self).items() if name not in omitted}
-
-    @cached_property
-    def _intervals(self) -> tuple[Ids, Ints, Ints]:
-        """Distinct intervals, for `classes`: the id of each edge interval, and starts and ends."""
-        both = np.stack([self._edge_intervals.start, self._edge_intervals.end], axis=1)
-        distinct, ids = np.unique(both, axis=0, return_inverse=True)
-        return ids.reshape(-1).astype(np.int32), distinct[:, 0].copy(), distinct[:, 1].copy()
-
-    @cached_property
-    def _class_table(self) -> NDArray[np.int8]:
-        if self.classes is None:
-            return np.empty((0, 0), np.int8)
-        _, start, end = self._intervals
-        return self.classes.table(start, end, start, end)
-
-    def _interval_classes(self, queries: kernels.GroupedQueries) -> kernels.IntervalClasses:
-        table = self._class_table
-        if self.classes is None:
-            return kernels.IntervalClasses(len(TemporalRelation), table, np.empty((0, 0), np.int8))
-        _, start, end = self._intervals
-        of_query = self.classes.table(start, end, queries.start, queries.end)
-        return kernels.IntervalClasses(
-            len(self.classes.words), table, np.ascontiguousarray(of_query.T)
-        )
 
     def with_evidence(self, queries: QueryTable) -> QueryTable:
         """Return queries with dates, with the latest start of facts that are evidence for each."""
@@ -205,7 +164,7 @@ class Walker:
 
     def steps(self, walk: NDArray[Any]) -> tuple[Step, ...]:
         """Return the steps of a walk, given by its edges."""
-        inverse = self.edges.relation[walk] >= self.encoding.symbols.count // 2
+        inverse = self.edges.relation[walk] >= self.encoding.n_directed // 2
         return tuple(map(Step, self.edges.fact[walk].tolist(), inverse.tolist()))
 
     def cost(self, entity: Ids) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -236,10 +195,8 @@ class Walker:
         """Find rules where every query also stands for its fact queried from the other end.
 
         Walks from there are the same, read backwards. A rule that is found in both directions has
-        two rows. User-defined constraints do not tell what a walk is when read backwards.
+        two rows.
         """
-        if not self.can_mirror:
-            raise TilpError("with user-defined constraints, query each fact from both its ends")
         # The gap of the last interval is that of the first one when read backwards.
         gap = self.grains.index(Grain.GAP) if Grain.GAP in self.grains else -1
         last_gap = [self.encoding.forms[gap]] if gap >= 0 else []
@@ -250,11 +207,6 @@ class Walker:
         support = np.concatenate([support[direct], support[turned]])
         return np.concatenate([rows[direct], backwards]), support
 
-    @property
-    def can_mirror(self) -> bool:
-        """Whether `find_both_directions` can be used."""
-        return self.classes is None and not self.encoding.symbols.constraints
-
     def _find(self, queries: QueryTable, forms: Sequence[TemporalForm]) -> tuple[Ints, Ints]:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
@@ -263,10 +215,9 @@ class Walker:
         arrays = np.zeros((self.max_length, n_entities)), np.zeros(n_entities, np.int64)
         space = kernels.SearchWorkspace(*arrays, np.empty(n_edges, np.int64))
         return find_rules(
-            self.edges, self._inverse, self._interval_classes(table), table,
-            *_describe_forms(forms), len(self.encoding.forms), self.encoding.symbols.count,
-            self.max_length, self.distinct, max(min(self.limit, _MIN_SEARCH), self.limit // 10),
-            self.seed, space,
+            self.edges, self._inverse, table, *_describe_forms(forms), len(self.encoding.forms),
+            self.encoding.n_directed, self.max_length, self.distinct,
+            max(min(self.limit, _MIN_SEARCH), self.limit // 10), self.seed, space,
         )  # fmt: skip
 
     def blocks(
@@ -278,7 +229,7 @@ class Walker:
         `more_bytes` are what each query takes beside the records of the rules of its relation.
         """
         columns = (queries.end, queries.start, queries.directed_relation, queries.subject)
-        n_rules = np.bincount(rules.index.directed_relation, minlength=self.encoding.symbols.count)
+        n_rules = np.bincount(rules.index.directed_relation, minlength=self.encoding.n_directed)
         size = _RECORD_BYTES * n_rules[queries.directed_relation] + more_bytes
         order = np.lexsort(columns)
         return split_by_sum(order, size[order], block_bytes)
@@ -354,8 +305,8 @@ class Walker:
         sizes = max(_MIN_SLOTS, 2 * self._n_codes), len(self.graph.entities), len(self.graph)
         space = kernels.Workspace(*(np.zeros(size, np.int32) for size in sizes))
         records, weights = walk(
-            self.edges, self._interval_classes(table), trie, table, index,
-            *_describe_forms(self.encoding.forms), self.encoding.symbols.count, self.max_length,
+            self.edges, trie, table, index, *_describe_forms(self.encoding.forms),
+            self.encoding.n_directed, self.max_length,
             self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order), space,
         )  # fmt: skip
         by_query = np.empty_like(weights)
