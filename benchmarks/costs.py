@@ -262,8 +262,7 @@ def part_fits(sets: list[str]) -> None:
             sample = said["sample"]
             notes.append(
                 f"{label}: {said['took']:.0f} CPU seconds to estimate, from {sample['facts']:,} of "
-                f"{sample['of']:,} facts; {said['rules']:,} rules estimated, "
-                f"{fit['rules']:,} found; {fit['gradients']} gradients."
+                f"{sample['of']:,} facts; {fit['rules']:,} rules, {fit['gradients']} gradients."
             )
     print()
     for note in notes:

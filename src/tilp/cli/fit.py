@@ -33,7 +33,7 @@ _STAGES = {
     "fit": "learn from train, day by day",
     "count": "count the new facts",
 }
-_COST_STAGES = {"read": "read the facts", "prepare": "index them", **_STAGES}
+_COST_STAGES = {"read": "read the facts", **_STAGES}
 
 
 def fit_command(
@@ -205,48 +205,25 @@ def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) ->
     if json:
         print_json(estimate.to_json())
         return
-    figures = ("CPU time", f"{threads} thread{'s' * (threads != 1)}", "peak memory")
     rows = [
-        (_COST_STAGES[stage.name], f"{_format_count(stage.amount)} {stage.unit}",
-         _format_time(stage.cpu), _format_time(stage.seconds(threads)),
-         _format_memory(estimate.before + stage.peak))
+        (
+            _COST_STAGES[stage.name],
+            f"{stage.cpu:,.1f}",
+            f"{(estimate.before + stage.peak) / 1e6:,.0f}",
+        )
         for stage in estimate.stages
-    ]  # fmt: skip
-    title = "estimated cost of the fit; nothing was written"
-    table = console.make_table(title, ("stage", "work", *figures), rows, right=figures)
+    ]
+    title, figures = "estimated cost of the fit; nothing was written", ("CPU s", "peak MB")
+    table = console.make_table(title, ("stage", *figures), rows, right=figures)
     table.add_section()
-    times = _format_time(estimate.cpu), _format_time(estimate.seconds)
-    table.add_row("all", "", *times, _format_memory(estimate.peak))
-    mean, most = map(_format_count, estimate.walks)
+    table.add_row("all", f"{estimate.cpu:,.1f}", f"{estimate.peak / 1e6:,.0f}")
     facts, of = estimate.sample
-    share = estimate.longest.seconds(threads) / max(estimate.seconds, 1e-9)
     output().print(
         table,
-        f"Steps of walks from one entity: {mean} on average, {most} at most; "
-        f"{_format_count(estimate.limited)} entities may pass --limit.",
         f"Estimated from fits of up to {facts:,} of {of:,} facts.",
-        f"Most of the time: {_COST_STAGES[estimate.longest.name]} ({share:.0%}).",
-        *(f"Shorter: {advice}" for advice in estimate.advice),
         *(f"Warning: {warning}" for warning in estimate.warnings),
         sep="\n",
     )
-
-
-def _format_count(count: float) -> str:
-    for size, word in ((1e12, " trillion"), (1e9, " billion"), (1e6, " million")):
-        if count >= size:
-            return f"{count / size:.3g}{word}"
-    return f"{count:,.0f}"
-
-
-def _format_time(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} h"
-
-
-def _format_memory(size: float) -> str:
-    return f"{size / 1e6:,.0f} MB" if size < 1e10 else f"{size / 1e9:,.1f} GB"
 
 
 def update_command(
