@@ -259,7 +259,7 @@ class FactGroups(NamedTuple):
 
 
 class NearestFacts(NamedTuple):
-    """The pair of each group's fact nearest to an interval (-1: none); features of all intervals."""
+    """The pair of each group's nearest fact (-1: none), and the features of all intervals."""
 
     pair: Array
     described: IntervalFeatures
