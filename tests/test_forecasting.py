@@ -45,8 +45,8 @@ LISTED = st.sampled_from([1, 2, 500])
 
 
 def listing(n):
-    """Let so many answers of a relation be candidates."""
-    return patch("tilp.forecasting.recency.LISTED", n)
+    """Let so many answers of a relation, and other ends of so many facts, be candidates."""
+    return patch.multiple("tilp.forecasting.recency", LISTED=n, MET=n)
 
 
 def class_of(maxima, value):
@@ -58,7 +58,8 @@ def plain_features(edges, table, subject, relation, time):
     blocks, gaps = table.blocks, table.gaps.tolist()
     recencies, counts = len(gaps) + 1, len(MAX_COUNTS) + 1
     earlier = [edge for edge in edges if edge[3] < time]
-    met = sorted({edge[2] for edge in earlier if edge[0] == subject})
+    own = sorted((edge for edge in earlier if edge[0] == subject), key=lambda edge: edge[3])
+    met = sorted({edge[2] for edge in own[::-1][: table.met]})
     answers = sorted((edge[3], edge[2]) for edge in earlier if edge[1] == relation)
     answered = sorted({entity for _, entity in answers})
     if len(answered) > table.listed:
@@ -67,7 +68,7 @@ def plain_features(edges, table, subject, relation, time):
     rules = range(table.rule_offsets[relation], table.rule_offsets[relation + 1])
     rule_of = {int(table.body[rule]): rule for rule in rules}
     features = []
-    for entity, body in sorted({edge[2:0:-1] for edge in earlier if edge[0] == subject}):
+    for entity, body in sorted({edge[2:0:-1] for edge in own if edge[2] in met}):
         times = [edge[3] for edge in earlier if edge[:3] == (subject, body, entity)]
         recency, count = class_of(gaps, time - max(times)), class_of(MAX_COUNTS, len(times))
         rule = rule_of.get(body, len(table.body) + relation)
@@ -301,6 +302,22 @@ def test_later_facts_do_not_change_what_is_learned_from_earlier_ones(graph, time
         run_queries(make_evidence(edges[mask]), table, edges[early], 0, rates, state)
         learned.append(state[0])
     assert np.array_equal(*learned)
+
+
+@NO_WARNING
+@settings(max_examples=60)
+@given(event_graphs(max_facts=14), st.sampled_from([1991, 1993, 1996]), st.booleans())
+def test_later_edges_are_merged_into_sort_orders(graph, time, later):
+    """Merged or sorted anew, as where what is new is not later than all else: it is the same."""
+    edges = TimedEdges.of(graph, "train")
+    old = edges[edges.time < time if later else edges.time >= time]
+    make_evidence(old), old.by_relation  # noqa: B018
+    grown = TimedEdges.of(graph, "train").extending(old)
+    assert len(grown.orders) == (6 if later or len(old.time) in (0, len(edges.time)) else 0)
+    parts = [(*make_evidence(each), each.by_relation) for each in (grown, edges)]
+    for mine, plain in zip(*parts, strict=True):
+        for array, expected in zip(mine, plain, strict=True):
+            assert array.tolist() == expected.tolist()
 
 
 def table_of(edges):

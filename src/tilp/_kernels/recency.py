@@ -21,6 +21,7 @@ ANSWERS = 5  # latest ones of an entity that shares partners with the subject
 SCANNED = 200  # latest edges of an entity that partners are looked for in
 RANKED = 20  # candidates whose rank by a feature is told apart
 _NEVER = 1 << 62
+_FEW_PAIRS = 4000  # of relation and entity met, to go through all of, those of later facts too
 
 
 class Evidence(NamedTuple):
@@ -74,6 +75,7 @@ class WeightTable(NamedTuple):
     similar: Array  # likewise of the answers of similar entities
     blocks: WeightBlocks
     listed: int  # answers of a relation that are candidates: all, or else those of the latest facts
+    met: int  # likewise of facts of the subject, all or else the latest
 
 
 class Strengths(NamedTuple):
@@ -143,7 +145,7 @@ def _gather_features(
     """Gather a query's candidates and features before its time; return their numbers."""
     for rule in range(table.rule_offsets[relation], table.rule_offsets[relation + 1]):
         features.rule_of[table.body[rule]] = rule
-    n_met, size = _gather_met(evidence.pairs, table, features, subject, relation, time, stamp)
+    n_met, size = _gather_met(evidence, table, features, subject, relation, time, stamp)
     for rule in range(table.rule_offsets[relation], table.rule_offsets[relation + 1]):
         features.rule_of[table.body[rule]] = -1
     n, size = _gather_answers(
@@ -322,40 +324,34 @@ def _sum_weights(features: QueryFeatures, n: int, size: int, weights: Array, sco
 
 @kernel
 def _gather_met(
-    pairs: ByPair, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
+    evidence: Evidence, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
     time: int, stamp: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Gather the candidates that the subject met: bodies of rules, and any relation to them."""
+    """Gather the candidates that the subject met: bodies of rules, and any relation to them.
+
+    If its facts are too many, those of the latest facts.
+    """
     n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
-    blocks = table.blocks
+    blocks, pairs, entities = table.blocks, evidence.pairs, evidence.entities
+    begin, end = pairs.offsets[subject], pairs.offsets[subject + 1]
+    low = entities.offsets[subject]
+    high = lower_bound(entities.time, low, entities.offsets[subject + 1], time)
+    # The same candidates: in order of pairs if these are few, else of facts, the latest first.
+    by_pair = high - low <= table.met and end - begin <= _FEW_PAIRS
     n = size = 0
-    for run in range(pairs.offsets[subject], pairs.offsets[subject + 1]):
-        low = pairs.run_offsets[run]
-        if pairs.time[low] >= time:
-            continue
-        high = lower_bound(pairs.time, low, pairs.run_offsets[run + 1], time)
-        entity, body, gap = pairs.target[run], pairs.relation[run], time - pairs.time[high - 1]
-        if features.stamp[entity] != stamp:
-            n = _add_candidate(features, n, entity, stamp)
-            features.latest[n - 1] = features.latest_same[n - 1] = _NEVER
-            features.n_relations[n - 1] = features.n_facts[n - 1] = 0
-        index = features.index_of[entity]
-        features.latest[index] = min(features.latest[index], gap)
-        features.n_relations[index] += 1
-        features.n_facts[index] += high - low
-        recency, count = _recency(table, gap), _class_of(table.counts, high - low)
-        rule = features.rule_of[body]
-        if rule < 0:
-            rule = len(table.body) + relation
-        same = 0
-        if body == relation:
-            same, features.latest_same[index] = 1, gap
-        first = blocks.body_recency + same * n_recencies
-        size = _add_feature(features, size, index, first + recency)
-        size = _add_feature(features, size, index, blocks.body_count + same * n_counts + count)
-        size = _add_feature(features, size, index, blocks.rule_level + rule)
-        first = blocks.rule_recency + rule * n_recencies
-        size = _add_feature(features, size, index, first + recency)
+    for item in range(end - begin if by_pair else min(high - low, table.met)):
+        run = begin + item
+        if not by_pair:
+            entity = entities.target[high - 1 - item]
+            if features.stamp[entity] == stamp:
+                continue
+            run = lower_bound(pairs.target, begin, end, entity)
+        entity = pairs.target[run]
+        while run < end and pairs.target[run] == entity:
+            n, size = _add_met(pairs, table, features, run, relation, time, stamp, n, size)
+            if by_pair:
+                break
+            run += 1
     for index in range(n):
         count = _class_of(table.counts, features.n_relations[index])
         size = _add_feature(features, size, index, blocks.pair_count + count)
@@ -369,6 +365,41 @@ def _gather_met(
         weight = blocks.pair_latest + recency * (n_recencies + 1) + same
         size = _add_feature(features, size, index, weight)
     return n, size
+
+
+@kernel
+def _add_met(
+    pairs: ByPair, table: WeightTable, features: QueryFeatures, run: int, relation: int, time: int,
+    stamp: int, n: int, size: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Add the features of one body between the subject and a candidate, if it held before."""
+    n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
+    blocks, low = table.blocks, pairs.run_offsets[run]
+    if pairs.time[low] >= time:
+        return n, size
+    high = lower_bound(pairs.time, low, pairs.run_offsets[run + 1], time)
+    entity, body, gap = pairs.target[run], pairs.relation[run], time - pairs.time[high - 1]
+    if features.stamp[entity] != stamp:
+        n = _add_candidate(features, n, entity, stamp)
+        features.latest[n - 1] = features.latest_same[n - 1] = _NEVER
+        features.n_relations[n - 1] = features.n_facts[n - 1] = 0
+    index = features.index_of[entity]
+    features.latest[index] = min(features.latest[index], gap)
+    features.n_relations[index] += 1
+    features.n_facts[index] += high - low
+    recency, count = _recency(table, gap), _class_of(table.counts, high - low)
+    rule = features.rule_of[body]
+    if rule < 0:
+        rule = len(table.body) + relation
+    same = 0
+    if body == relation:
+        same, features.latest_same[index] = 1, gap
+    first = blocks.body_recency + same * n_recencies
+    size = _add_feature(features, size, index, first + recency)
+    size = _add_feature(features, size, index, blocks.body_count + same * n_counts + count)
+    size = _add_feature(features, size, index, blocks.rule_level + rule)
+    first = blocks.rule_recency + rule * n_recencies
+    return n, _add_feature(features, size, index, first + recency)
 
 
 @kernel

@@ -58,7 +58,8 @@ class LogLinearScorer:
         self.random_walks = RandomWalks.for_walker(
             walker, edges, weights.time_scale, self._walk_length
         )
-        self.counts = CandidateCounts(walker.graph, self.rule_scorer.prior)
+        prior = self.rule_scorer.prior
+        self.counts = CandidateCounts(walker.graph, prior, weights.time_scale)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.lists_all:

@@ -28,6 +28,7 @@ from tilp.learning.examples import forecast_queries
 from tilp.parallel import Workers
 from tilp.scoring import RuleWeights
 from tilp.scoring.scorer import query_batches
+from tilp.time import FAR, known_ends
 from tilp.types import Part
 
 _MAX_REMOVED = 0.12  # share of the training facts in a fold: the graph stays like the whole one
@@ -95,7 +96,11 @@ def stack_terms(
         tables.append(table)
 
     for fold, (rule_weights, weights) in enumerate(folds):
-        removed = _facts_to_remove(graph, facts[fold_ids == fold], seed)
+        of_fold = facts[fold_ids == fold]
+        first = keyed_uniform(seed + 1, of_fold)
+        if rules.walker.only_earlier:  # the latest facts are the most like queries to come
+            first = -np.clip(known_ends(graph.start, graph.end)[0][of_fold], -FAR, FAR)
+        removed = _facts_to_remove(graph, of_fold[np.argsort(first, kind="stable")])
         without_fold = scorer.with_weights(rules.with_weights(rule_weights), weights)
         if rules.walker.only_earlier:  # what is later is left out anyway
             add_table(without_fold, forecast_queries(graph, removed, seed))
@@ -116,11 +121,9 @@ def count_removed(graph: TemporalGraph, facts: Indices) -> int:
     return min(int(of_relation.sum()), int(N_FOLDS * _MAX_REMOVED * len(graph.rows("train"))))
 
 
-def _facts_to_remove(graph: TemporalGraph, facts: Indices, seed: int) -> Indices:
-    """Return the facts of a fold that are removed together, few of each relation."""
-    order = np.argsort(keyed_uniform(seed + 1, facts), kind="stable")
-    most = int(_MAX_REMOVED * len(graph.rows("train")))
-    facts = facts[order[:most]]
+def _facts_to_remove(graph: TemporalGraph, facts: Indices) -> Indices:
+    """Return the first facts of a fold, which are removed together, few of each relation."""
+    facts = facts[: int(_MAX_REMOVED * len(graph.rows("train")))]
     facts = facts[np.argsort(graph.relation[facts], kind="stable")]
     relation = graph.relation[facts]
     rank = np.arange(len(facts)) - np.searchsorted(relation, relation)

@@ -66,17 +66,59 @@ class TimedEdges:
         names = ("source", "relation", "target", "time", "fact")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
+    def extending(self, old: TimedEdges) -> TimedEdges:
+        """Return these edges, sorted by merging what is new into the sort orders of old ones.
+
+        That is so if all old edges are among these, and all others are later; else all are sorted
+        when that is needed.
+        """
+        new = self.time > old.time.max(initial=-FAR)
+        rows, added = np.flatnonzero(~new), np.flatnonzero(new)
+        same = len(rows) == len(old.time) and all(
+            np.array_equal(getattr(self, name)[rows], getattr(old, name))
+            for name in ("source", "relation", "target", "time")
+        )
+        for columns, old_order in old.orders.items() if same else ():
+            key, (_, *ties) = self._key(columns[0]), columns
+            late = added[np.lexsort((*(getattr(self, name)[added] for name in ties),
+                                     self.time[added], key[added]))]  # fmt: skip
+            before = rows[old_order]
+            position = np.searchsorted(key[before], key[late], side="right")
+            self.orders[columns] = np.insert(before, position, late)
+        return self
+
+    @cached_property
+    def orders(self) -> dict[tuple[Any, ...], Ints]:
+        """Orders of the edges by some columns, then by time, then by others, as far as known."""
+        return {}
+
+    def _order(self, *keys: str, ties: tuple[str, ...] = ()) -> Ints:
+        """Return the order by columns, then by time, then by `ties`."""
+        columns = keys, *ties
+        if columns not in self.orders:
+            last = (getattr(self, name) for name in ties[::-1])
+            self.orders[columns] = np.lexsort((*last, self.time, self._key(keys)))
+        return self.orders[columns]
+
+    def _key(self, columns: tuple[str, ...]) -> Ints:
+        """Return entities and relations in one integer for each edge."""
+        key = np.zeros(len(self.time), np.int64)
+        for name in columns:
+            size = 2 * self.n_relations if name == "relation" else self.n_entities
+            key = key * size + getattr(self, name)
+        return key
+
     @cached_property
     def by_time(self) -> ByTime:
         """Edges by source, then time."""
-        order = np.lexsort((self.time, self.source))
+        order = self._order("source")
         offsets = np.searchsorted(self.source[order], np.arange(self.n_entities + 1))
         return ByTime(offsets, self.relation[order], self.target[order], self.time[order])
 
     @cached_property
     def by_entity_relation(self) -> ByEntityRelation:
         """Edges by source, relation and time."""
-        order, (source, relation), offsets = self._group(self.source, self.relation)
+        order, (source, relation), offsets = self._group("source", "relation")
         entity_offsets = np.searchsorted(source, np.arange(self.n_entities + 1))
         columns = (column[order] for column in (self.target, self.time, self.fact))
         return ByEntityRelation(entity_offsets, relation, offsets, *columns)
@@ -84,35 +126,35 @@ class TimedEdges:
     @cached_property
     def by_pair(self) -> ByPair:
         """Edges by source, target, relation and time."""
-        keys = (self.source, self.target, self.relation)
-        order, (source, target, relation), offsets = self._group(*keys)
+        order, (source, target, relation), offsets = self._group("source", "target", "relation")
         entity_offsets = np.searchsorted(source, np.arange(self.n_entities + 1))
         return ByPair(entity_offsets, target, relation, offsets, self.time[order])
 
     @cached_property
     def by_answer(self) -> ByAnswer:
         """Edges by relation, target and time."""
-        order, (relation, target), offsets = self._group(self.relation, self.target)
+        order, (relation, target), offsets = self._group("relation", "target")
         relation_offsets = np.searchsorted(relation, np.arange(2 * self.n_relations + 1))
-        time, run = self.time[order], np.repeat(np.arange(len(target)), np.diff(offsets))
-        by_time = np.lexsort((time, relation[run]))
+        time, run_of = self.time[order], np.empty(len(order), np.int64)
+        run_of[order] = np.repeat(np.arange(len(target)), np.diff(offsets))
+        latest = self._order("relation", ties=("target",))
         first = time[offsets[:-1]]
         first = first[np.lexsort((first, relation))]
-        return ByAnswer(relation_offsets, target, offsets, time, first, time[by_time], run[by_time])
+        times = time, first, self.time[latest]
+        return ByAnswer(relation_offsets, target, offsets, *times, run_of[latest])
 
     @cached_property
     def by_relation(self) -> ByRelation:
         """Edges by relation, then time."""
-        order = np.lexsort((self.time, self.relation))
+        order = self._order("relation")
         offsets = np.searchsorted(self.relation[order], np.arange(2 * self.n_relations + 1))
         columns = (self.source, self.target, self.time, self.fact)
         return ByRelation(offsets, *(column[order] for column in columns))
 
-    def _group(self, *keys: Ids) -> tuple[Ints, list[Ids], Ints]:
+    def _group(self, *keys: str) -> tuple[Ints, list[Ids], Ints]:
         """Return the order by keys and time, the keys of each group, and the groups' offsets."""
-        sort_keys: list[NDArray[Any]] = [self.time, *keys[::-1]]
-        order = np.lexsort(sort_keys)
-        columns = [key[order] for key in keys]
+        order = self._order(*keys)
+        columns = [getattr(self, key)[order] for key in keys]
         is_first = np.any([np.diff(column, prepend=-1) != 0 for column in columns], axis=0)
         first = np.flatnonzero(is_first)
         return order, [column[first] for column in columns], np.append(first, len(order))

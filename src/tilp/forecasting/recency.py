@@ -34,6 +34,7 @@ MAX_COUNTS = (1, 2, 3, 5, 10, 20)  # of each class but the last, which holds all
 MAX_SHARED = tuple(np.geomspace(0.15, 4.0, 6).tolist())  # likewise of the strength of partners
 MAX_SIMILAR = tuple(np.geomspace(0.05, 8.0, 6).tolist())  # likewise of similar entities' answers
 LISTED = 500  # answers of a relation that are candidates; of more, those of so many latest facts
+MET = 1000  # latest facts of a subject whose other ends are candidates that it met
 _PROGRESS_STEPS = 20
 _LOOKUP = 4096  # gaps whose class is looked up
 
@@ -65,7 +66,8 @@ def make_table(rules: Ints, n_directed: int, gaps: Ints) -> WeightTable:
     rule_offsets, blocks = np.searchsorted(head, np.arange(n_directed + 1)), offsets.tolist()
     lookup = np.searchsorted(gaps, np.arange(min(_LOOKUP, gaps.max(initial=0) + 1)))
     limits = (np.array(MAX_COUNTS), np.array(MAX_SHARED), np.array(MAX_SIMILAR))
-    return WeightTable(rule_offsets, body, gaps, lookup, *limits, WeightBlocks(*blocks), LISTED)
+    layout = *limits, WeightBlocks(*blocks)
+    return WeightTable(rule_offsets, body, gaps, lookup, *layout, LISTED, MET)
 
 
 def learning_rates(table: WeightTable, rate: float, own_rate: float) -> Floats:

@@ -39,10 +39,10 @@ class ForecastScorer:
     """Scorer by recency features of facts dated before the query.
 
     A score is the sum of the weights of a candidate's features. Candidates are the entities that
-    the subject met before, those that answered the relation before (of more than 500, those of its
-    latest 500 facts), those that share partners with the subject, and the answers of such entities;
-    all others have one score, below them. A query without a date is asked at `now`, the first
-    instant after all facts.
+    the subject met in its latest 1,000 facts, those that answered the relation before (of more than
+    500, those of its latest 500 facts), those that share partners with the subject, and the answers
+    of such entities; all others have one score, below them. A query without a date is asked at
+    `now`, the first instant after all facts.
     """
 
     model: ForecastModel  # for the graph's relations
@@ -104,7 +104,8 @@ class ForecastScorer:
     def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
         runs = np.diff(self.evidence.answers.offsets)[queries.directed_relation]
-        met = np.diff(self.evidence.pairs.offsets)[queries.subject]
+        met = np.diff(self.evidence.entities.offsets)[queries.subject]
+        met = np.minimum(met, self.model.table.met)
         runs = np.minimum(runs, self.model.table.listed)
         return np.asarray(runs + met + kernel.PARTNERS**2, np.float64)
 
@@ -153,8 +154,11 @@ class ForecastScorer:
         kind = np.searchsorted(np.array(model.table.blocks), weight, side="right") - 1
         amount = model.weights[weight]
         met = self._between(subject, candidate, time)
-        bodies, first = np.unique(self.edges.relation[met], return_index=True)
         is_body = kind < _BODY
+        lately = " lately" * (len(met) > 0)  # of many, those met too long ago are not looked at
+        if not is_body.any():
+            met = met[:0]
+        bodies, first = np.unique(self.edges.relation[met], return_index=True)
         sums = amount[is_body].reshape(-1, _BODY).sum(axis=1).tolist()
         rules = (weight[is_body][2::_BODY] - model.table.blocks.rule_level).tolist()
         found = []
@@ -172,7 +176,7 @@ class ForecastScorer:
             )
             find = partial(self._paths, subject, candidate, time)
             if not len(met):
-                text = "{given} never met {candidate}; others met both"
+                text = f"{{given}} never met {{candidate}}{lately}; others met both"
             evidence = scoring.Evidence(ReasonKind.CONNECTION)
             score = float(amount[connected & ~is_body].sum())
             about = evidence, "meetings", score, text, len(met), None, find, f"{text}."

@@ -229,6 +229,8 @@ class ForecastRules(TILP):
                 old = old_relations(after, self.graph)
                 fitted = fitted.for_relations(after.relations, old)
             scorer = fitted.scorer(_all_in_train(after))
+            if self._forecaster is not None:
+                scorer.edges.extending(self._forecaster.edges)
             new = merged.added[merged.added < after.bounds[1]]
             rows = np.flatnonzero(np.isin(scorer.edges.fact, new))
             fitted = fitted.count(scorer.edges, rows)
