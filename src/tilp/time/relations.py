@@ -192,6 +192,8 @@ def relation_words(interval: Interval, other: Interval, unit: Unit) -> str:
     (start, from_), (end, to) = starts.tolist(), ends.tolist()
     if any(low == OPEN_START and high == OPEN_END for low, high in ((start, end), (from_, to))):
         return ""
+    if OPEN_END in (start, from_):  # all that is known is that it goes on
+        return "before" if end < from_ else "at that time" if end == from_ else ""
     if end < from_:
         began = "beginning " * (interval.start != UNKNOWN and interval.end == UNKNOWN)
         return began + _gap_words(from_ - end, "before", unit)
