@@ -46,7 +46,7 @@ def test_edges_follow_the_scale_of_the_data() -> None:
     [
         ([1, 3], "month", ["1-2 months", "3 months or more"]),
         ([1, 12, 24], "month", ["1-11 months", "1-2 years", "2 years or more"]),
-        ([1, 30, 365], "day", ["1-29 days", "1 month to 1 year", "1 year or more"]),
+        ([1, 30, 365], "day", ["within 1 month", "1 month to 1 year", "1 year or more"]),
         ([1], "integer", ["1 time unit or more"]),
     ],
 )  # fmt: skip

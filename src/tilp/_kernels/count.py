@@ -14,27 +14,26 @@ from tilp._kernels.arrays import lower_bound
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import N_TEMPORAL_RELATIONS, relation_code
 from tilp._kernels.types import Array, Edges, IntervalClasses, Level, RuleIndex
-from tilp.time import GAP_CLASSES, Allen
+from tilp.time import Allen
 from tilp.time import allen_code as plain_allen_code
 from tilp.time import gap_code as plain_gap_code
 
 _N_ALLEN = len(Allen)
-_N_GAPS = len(GAP_CLASSES)
 
 allen_code = kernel(plain_allen_code)
 gap_code = kernel(plain_gap_code)
 
 
 @kernel
-def code_bits(code_type: int, n_classes: int, length: int) -> int:
+def code_bits(code_type: int, classes: IntervalClasses, length: int) -> int:
     """Return how many bits the codes of walks of a length need."""
     n_codes = 1
     if code_type == types.CLASS_CODES:
-        n_codes = n_classes**length
+        n_codes = classes.n_classes**length
     elif code_type == types.ALLEN_CODES:
         n_codes = _N_ALLEN**length
     elif code_type == types.GAP_CODES:
-        n_codes = _N_GAPS
+        n_codes = 2 * len(classes.gap_edges) + 1
     bits = 0
     while 1 << bits < n_codes:
         bits += 1
@@ -61,7 +60,7 @@ def fill_codes(
         prefix_code[:] = 0
         for local in range(len(last_edges)):
             edge = last_edges[local]
-            gap = gap_code(start[edge], end[edge], query_start, query_end)
+            gap = gap_code(start[edge], end[edge], query_start, query_end, classes.gap_edges)
             edge_code[local] = gap if level.code_type == types.GAP_CODES else 0
 
 

@@ -125,7 +125,7 @@ def _search(
     """
     offsets, target, fact, relation = edges.offsets, edges.target, edges.fact, edges.relation
     start, end, interval, class_table = edges.start, edges.end, edges.interval, classes.table
-    n_classes, n_walks = classes.n_classes, space.n_walks
+    n_classes, gap_edges, n_walks = classes.n_classes, classes.gap_edges, space.n_walks
     visited = target if distinct else fact
     first_to_answer, next_to_answer = space.first_to_answer, space.next_to_answer
     chain, cursor, lifted, recent = state.chain, state.cursor, state.lifted, state.recent
@@ -184,7 +184,7 @@ def _search(
             digit = allen_code(edge_start, edge_end, query_start, query_end)
             lifted[depth + 1, _ALLEN] = _N_ALLEN * lifted[depth, _ALLEN] + digit
         if with_gap and (last or depth == 0):
-            gap = gap_code(edge_start, edge_end, query_start, query_end)
+            gap = gap_code(edge_start, edge_end, query_start, query_end, gap_edges)
             lifted[depth + 1, _LAST_GAP] = gap
             lifted[depth + 1, _FIRST_GAP] = gap
         if depth > 0:

@@ -37,6 +37,7 @@ class IntervalClasses(NamedTuple):
     n_classes: int
     table: Array  # user-defined: the class of each pair of intervals; else empty
     of_query: Array  # user-defined: the class of each query and interval; else empty
+    gap_edges: Array  # least gap of each gap class
 
 
 class Trie(NamedTuple):

@@ -168,7 +168,7 @@ def _count_part(
     starts, ends = queries.start, queries.end
     offsets = level.group_offsets if by_end else level.group_offsets[level.body_offsets]
     links = counting.link_query_facts(queries.fact[first:last], edges.fact, level, space.of_fact)
-    bits = counting.code_bits(level.code_type, classes.n_classes, level.length)
+    bits = counting.code_bits(level.code_type, classes, level.length)
     n_prefixes, n_walks = len(level.chain), len(level.prefix)
     tables = np.empty(n_prefixes + len(level.last_edges), dtype=np.uint32)
     room = np.empty((7, n_walks), dtype=np.int32)  # one allocation is faster than seven

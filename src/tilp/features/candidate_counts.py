@@ -1,16 +1,19 @@
-"""Counts of a candidate: its facts, how often it is an answer, and if it is a known answer."""
+"""Counts of a candidate: its facts, how often it is an answer, if it is known, and its kind."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from tilp._utils.arrays import Floats, Ids, Indices
+from tilp.features.entity_kinds import EntityKinds
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import KNOWN_KINDS, KnownAnswers, Mark, PopularityPrior
 
-DEGREE, POPULARITY, KNOWN = "degree", "popularity", "known at another time"
-COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS))
-COUNT_PARTS = {DEGREE: slice(0, 1), POPULARITY: slice(1, 2), KNOWN: slice(2, None)}
+DEGREE, POPULARITY, KNOWN, KIND = "degree", "popularity", "known at another time", "kind"
+COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS), KIND)
+COUNT_PARTS = {
+    DEGREE: slice(0, 1), POPULARITY: slice(1, 2), KNOWN: slice(2, -1), KIND: slice(-1, None)
+}  # fmt: skip
 """Columns of `COUNT_FEATURES` that each contribution is made of."""
 
 
@@ -19,7 +22,8 @@ class CandidateCounts:
 
     `degree` is the logarithm of 1 + the candidate's facts, relative to the median of entities with
     facts; `popularity` that of 1 + the facts that have it as an answer of the query's relation. The
-    others are 1 for an answer that is known at another time, by when that is.
+    next are 1 for an answer that is known at another time, by when that is. `kind` is 1 for a
+    candidate of a kind that the relation never has as an answer.
     """
 
     def __init__(self, graph: TemporalGraph, prior: PopularityPrior) -> None:
@@ -28,6 +32,7 @@ class CandidateCounts:
         self._degree = np.diff(graph.index(("train",)).offsets)
         of_seen = np.log1p(self._degree[self._degree > 0])
         self._typical = float(np.median(of_seen)) if len(of_seen) else 0.0
+        self.kinds = EntityKinds(graph)
 
     def facts(self, candidate: int) -> int:
         """Return how many facts a candidate has."""
@@ -52,6 +57,7 @@ class CandidateCounts:
         index = np.searchsorted(keys[:-1], query * n_entities + candidate)
         row = np.flatnonzero(keys[index] == query * n_entities + candidate)
         features[row, 2 + known.mark[index[row]] - Mark.KNOWN] = 1.0
+        features[:, -1] = self.kinds.never(queries, offsets, candidate)
         return features
 
     def add_to_all(

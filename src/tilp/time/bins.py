@@ -1,6 +1,8 @@
 """Bins of signed distances in time: at the data's own scale and unit, and in words."""
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,7 +26,7 @@ _SAID: dict[Unit, tuple[tuple[str, float, Iterable[int]], ...]] = {
 }
 
 
-def _said_lengths(unit: Unit) -> dict[int, tuple[int, str]]:
+def said_lengths(unit: Unit) -> dict[int, tuple[int, str]]:
     """Return the lengths of time that people say, ascending, each as a count of a named unit."""
     units = _SAID[unit]
     return {int(count * size): (count, name) for name, size, counts in units for count in counts}
@@ -48,7 +50,7 @@ def make_edges(distances: Ints, unit: Unit | str, n: int = 22) -> Ints:
     lengths = np.abs(distances[distances != 0])
     if not len(lengths):
         return np.ones(1, np.int64)
-    said = np.array(list(_said_lengths(Unit(unit))))
+    said = np.array(list(said_lengths(Unit(unit))))
     wanted = np.maximum(np.quantile(lengths, np.arange(n) / n), 1)
     above = np.clip(np.searchsorted(said, wanted), 1, len(said) - 1)
     nearest = np.where(wanted**2 < said[above - 1] * 1.0 * said[above], above - 1, above)
@@ -72,8 +74,10 @@ def length_words(edges: Ints, unit: Unit | str) -> list[str]:
     ['1 year', '2 years', '3-4 years', '5 years or more']
     >>> length_words(np.array([1, 7, 14, 365, 730]), "day")
     ['1-6 days', '1-2 weeks', '2 weeks to 1 year', '1-2 years', '2 years or more']
+    >>> length_words(np.array([1, 730]), "day")
+    ['within 2 years', '2 years or more']
     """
-    said, own = _said_lengths(Unit(unit)), unit_words(Unit(unit), plural=False)
+    said, own = said_lengths(Unit(unit)), unit_words(Unit(unit), plural=False)
     words = []
     for low, high in zip(edges.tolist(), [*edges.tolist()[1:], None], strict=True):
         count, name = said.get(low, (low, own))
@@ -81,9 +85,11 @@ def length_words(edges: Ints, unit: Unit | str) -> list[str]:
             words.append(f"{_counted(count, name)} or more")
             continue
         last, other = said.get(high, (high, own))
-        if name == own:  # whole units: the last one in the bin is said
+        if name == own and (high - 1 in said or other == own):  # whole units: the last one is said
             last, other = high - 1, own
-        if (last, other) == (count, name):
+        if low == 1 and other != own:
+            words.append(f"within {_counted(last, other)}")
+        elif (last, other) == (count, name):
             words.append(_counted(count, name))
         elif other == name:
             words.append(f"{count:,}-{_counted(last, name)}")
@@ -107,6 +113,31 @@ def bin_words(edges: Ints, unit: Unit | str, same: str | None = None) -> list[st
     before = [f"{length} before" for length in reversed(lengths)]
     middle = same or f"the same {unit_words(Unit(unit), plural=False)}"
     return [*before, middle, *(f"{length} after" for length in lengths)]
+
+
+# Units of time in days; lengths of 0.1 have none.
+_DAYS = {name: size for name, size, _ in _SAID[Unit.DAY]} | {"time unit": 1.0, None: 1.0}
+_NAME = "day|week|month|year|time unit"
+_LENGTH = re.compile(
+    rf"(?P<within>within )?(?P<low>[\d,]+)( (?P<first>{_NAME})s?)?((-| to )(?P<high>[\d,]+))?"
+    rf"( (?P<last>{_NAME})s?)?(?P<more>\+| or more)?"
+)
+
+
+@lru_cache(maxsize=4096)
+def parse_length(words: str) -> tuple[float, float, float] | None:
+    """Read a bin of `length_words`: least and greatest length, and its smaller unit, in days.
+
+    >>> parse_length("1-2 weeks"), parse_length("3 days or more"), parse_length("soon")
+    ((7, 14, 7), (3, inf, 1), None)
+    """
+    found = _LENGTH.fullmatch(words)
+    if found is None:
+        return None
+    low, high = (int((found[name] or found["low"]).replace(",", "")) for name in ("low", "high"))
+    first, last = (_DAYS[found[a] or found[b]] for a, b in (("first", "last"), ("last", "first")))
+    least = 1.0 if found["within"] else low * first
+    return least, np.inf if found["more"] else high * last, min(first, last)
 
 
 def _counted(count: int, name: str) -> str:

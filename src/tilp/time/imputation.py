@@ -71,7 +71,7 @@ class MissingDates:
         """Mask the intervals of which only an open end is known; walks take both their readings."""
         if self.missing is Missing.UNKNOWN:
             return np.zeros(len(start), np.bool_)
-        return (start == UNKNOWN) & (end == OPEN_END)
+        return np.asarray((start == UNKNOWN) & (end == OPEN_END))
 
     def _fill(
         self, directed_relation: Ids, start: Times, end: Times, keys: tuple[Ids, ...]

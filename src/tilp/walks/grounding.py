@@ -170,7 +170,7 @@ class Grounder:
         if grain is Grain.ALLEN:
             return allen_codes(*first, *second)
         if grain is Grain.GAP:
-            return gap_codes(*first, *second)
+            return gap_codes(*first, *second, self._walker.gap_edges)
         if self._walker.classes is None:
             return temporal_relation_codes(*first, *second)
         return np.asarray(self._walker.classes.code(*first, *second))

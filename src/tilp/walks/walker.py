@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import split_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
-from tilp.time import TemporalRelation, possible_intervals
+from tilp.time import TemporalRelation, gap_classes, possible_intervals
 from tilp.types import Grain
 from tilp.walks import edges as edge_tables
 from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
@@ -73,6 +73,7 @@ class Walker:
             for the rule of each. Rules are still found and tallied by one interval of each query.
         distinct: whether the entities of a walk all differ. A walk that comes back to an entity
             says what a shorter one says; the paper allows it, and forbids only to use a fact twice.
+        gap_edges: the least gap of each class, ascending from 1; by default those of 0.1.
 
     >>> import tilp
     >>> Walker(tilp.datasets.world(seed=0, size=1_000).graph, max_length=1).max_length
@@ -92,6 +93,7 @@ class Walker:
         classes: PairConstraint | None = None,
         every_reading: bool = False,
         distinct: bool = True,
+        gap_edges: Sequence[int] = (),
     ) -> None:
         if not 1 <= max_length <= MAX_LENGTH:
             raise TilpError(f"the length of rules is {max_length}; it can be 1 to {MAX_LENGTH}")
@@ -106,8 +108,10 @@ class Walker:
         self.max_length, self.limit, self.seed = max_length, limit, seed
         self.grains = tuple(Grain(grain) for grain in grains)
         self._splits = tuple(splits)
+        self.gap_edges, gaps = gap_classes(tuple(gap_edges), graph.unit)
+        every = {**FORMS, Grain.GAP: replace(FORMS[Grain.GAP], query_relations=gaps)}
         forms = tuple(
-            FORMS[grain].with_classes(classes.words) if classes else FORMS[grain]
+            every[grain].with_classes(classes.words) if classes else every[grain]
             for grain in self.grains
         )
         self.encoding = RuleEncoding(graph.relations, symbols, forms, max_length)
@@ -185,11 +189,12 @@ class Walker:
     def _interval_classes(self, queries: kernels.GroupedQueries) -> kernels.IntervalClasses:
         table = self._class_table
         if self.classes is None:
-            return kernels.IntervalClasses(len(TemporalRelation), table, np.empty((0, 0), np.int8))
+            none = np.empty((0, 0), np.int8)
+            return kernels.IntervalClasses(len(TemporalRelation), table, none, self.gap_edges)
         _, start, end = self._intervals
         of_query = self.classes.table(start, end, queries.start, queries.end)
         return kernels.IntervalClasses(
-            len(self.classes.words), table, np.ascontiguousarray(of_query.T)
+            len(self.classes.words), table, np.ascontiguousarray(of_query.T), self.gap_edges
         )
 
     def steps(self, walk: NDArray[Any]) -> tuple[Step, ...]:

@@ -18,9 +18,11 @@ from tilp.graph import SPLITS, KnownFact, TemporalGraph, Vocabulary
 from tilp.model import TILP
 from tilp.rules import Phrasings, RuleSet
 from tilp.rules.picture import draw_rule
+from tilp.rules.temporal import gap_parts
 from tilp.scoring import Predictions, Query, TopKPredictor
 from tilp.scoring.queries import query_table, read_queries, with_dates
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time
+from tilp.time.bins import parse_length
 from tilp.types import RuleOrder, Unit
 
 _EXAMPLES_TRIED = 32
@@ -254,8 +256,14 @@ class RuleView:
 
     @property
     def temporal_relations(self) -> tuple[str, ...]:
-        """Temporal relations in rules, the most frequent first."""
-        return tuple(sorted(self._by_word, key=lambda word: (-len(self._by_word[word]), word)))
+        """Temporal relations in rules, the most frequent first, then gap classes by length."""
+
+        def key(word: str) -> tuple[float, int, str]:
+            parts = gap_parts(word)
+            length = parse_length(parts[0]) if parts else None
+            return length[1] if length else 0.0, -len(self._by_word[word]), word
+
+        return tuple(sorted(self._by_word, key=key))
 
     def counts(self) -> tuple[list[int], list[int]]:
         """Return how many rules predict each relation's object, and how many its subject."""
