@@ -54,7 +54,7 @@ def walks_from(edges, subject, max_length, own_fact, distinct=True):
         yield from walks
 
 
-def lift(walk, head, query, grain):
+def lift(walk, head, query, grain, gaps=None):
     """The rule that a walk falls under in one temporal form (eq. 1)."""
     intervals = [edge[2] for edge in walk] + [query]
     last = len(intervals)
@@ -65,7 +65,8 @@ def lift(walk, head, query, grain):
         a, b = intervals[first - 1], intervals[second - 1]
         with_query = second == last
         if grain is Grain.GAP:
-            word = GAP_CLASSES[gap_code(a.start, a.end, b.start, b.end)]
+            ends = a.start, a.end, b.start, b.end
+            word = gaps[1][gap_code(*ends, gaps[0])] if gaps else GAP_CLASSES[gap_code(*ends)]
             wanted = with_query and first == last - 1
         elif grain is Grain.ALLEN:
             word, wanted = allen(a, b).value, with_query
@@ -82,11 +83,11 @@ def lift(walk, head, query, grain):
     return Rule(head, tuple(edge[0] for edge in walk), tuple(constraints))
 
 
-def counts(edges, subject, head, query, own_fact, max_length, grains, distinct=True):
+def counts(edges, subject, head, query, own_fact, max_length, grains, distinct=True, gaps=None):
     """N_c by rule and end, for all rules of the given forms."""
     found = Counter()
     for walk in walks_from(edges, subject, max_length, own_fact, distinct):
-        for rule in {lift(walk, head, query, grain) for grain in grains}:
+        for rule in {lift(walk, head, query, grain, gaps) for grain in grains}:
             found[rule, walk[-1][1]] += 1
     return found
 

@@ -91,8 +91,8 @@ def instants_of(graph):
     before, after = (0, 3000) if graph.unit == "year" else (min(points) - 1, max(points) + 1)
     points |= {before, after}
     covered = []
-    for start, end in dates:
-        if start is None and end is None:
+    for (start, end), time in zip(dates, graph.end.tolist(), strict=True):
+        if start is None and end is None and time != OPEN_END:
             start = end = before
         start = before if start is None else start
         end = after if end is None else end

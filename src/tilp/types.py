@@ -135,6 +135,7 @@ class Part(StrEnum):
     SOFT_WALKS = "soft-walks"
     STACKING = "stacking"
     COUNTS = "counts"
+    KINDS = "kinds"
     VALID = "valid"
 
     @classmethod

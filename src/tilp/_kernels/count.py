@@ -14,27 +14,26 @@ from tilp._kernels.arrays import lower_bound
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import N_TEMPORAL_RELATIONS, end_as_of, relation_code
 from tilp._kernels.types import Array, Edges, Level, RuleIndex
-from tilp.time import GAP_CLASSES, Allen
+from tilp.time import Allen
 from tilp.time import allen_code as plain_allen_code
 from tilp.time import gap_code as plain_gap_code
 
 _N_ALLEN = len(Allen)
-_N_GAPS = len(GAP_CLASSES)
 
 allen_code = kernel(plain_allen_code)
 gap_code = kernel(plain_gap_code)
 
 
 @kernel
-def code_bits(code_type: int, length: int) -> int:
-    """Return how many bits the codes of walks of a length need."""
+def code_bits(code_type: int, n_gaps: int, length: int) -> int:
+    """Return how many bits the codes of walks of a length need; there are `n_gaps` gap classes."""
     n_codes = 1
     if code_type == types.CLASS_CODES:
         n_codes = N_TEMPORAL_RELATIONS**length
     elif code_type == types.ALLEN_CODES:
         n_codes = _N_ALLEN**length
     elif code_type == types.GAP_CODES:
-        n_codes = _N_GAPS
+        n_codes = n_gaps
     bits = 0
     while 1 << bits < n_codes:
         bits += 1
@@ -43,8 +42,8 @@ def code_bits(code_type: int, length: int) -> int:
 
 @kernel
 def fill_codes(
-    level: Level, edges: Edges, query_start: int, query_end: int, latest: int, prefix_code: Array,
-    edge_code: Array,
+    level: Level, edges: Edges, gap_edges: Array, query_start: int, query_end: int, latest: int,
+    prefix_code: Array, edge_code: Array,
 ) -> None:  # fmt: skip
     """Fill the two tables of a query: what each prefix and each last edge adds to a code."""
     chain, last_edges, start, end = level.chain, level.last_edges, edges.start, edges.end
@@ -61,7 +60,7 @@ def fill_codes(
         for local in range(len(last_edges)):
             edge = last_edges[local]
             until = end_as_of(start[edge], end[edge], latest)
-            gap = gap_code(start[edge], until, query_start, query_end)
+            gap = gap_code(start[edge], until, query_start, query_end, gap_edges)
             edge_code[local] = gap if level.code_type == types.GAP_CODES else 0
 
 

@@ -53,8 +53,8 @@ class _State(NamedTuple):
 @kernel
 def find_rules(
     edges: Edges, inverse: Array, queries: GroupedQueries, body_pairs: Array, code_types: Array,
-    first_gap_form: int, n_directed: int, max_length: int, distinct: bool, limit: int, seed: int,
-    space: SearchWorkspace,
+    gap_edges: Array, first_gap_form: int, n_directed: int, max_length: int, distinct: bool,
+    limit: int, seed: int, space: SearchWorkspace,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Find the rules by which walks reach the answers of queries.
 
@@ -98,8 +98,8 @@ def find_rules(
                 depth, n_passed = 0, 0.0
                 while depth >= 0:
                     depth, n_passed, next_walk, n_rules = _search(
-                        edges, n_directed, queries, query, length, distinct, answer, stride, space,
-                        state, depth, n_passed, next_walk, table, slots, n_rules,
+                        edges, gap_edges, n_directed, queries, query, length, distinct, answer,
+                        stride, space, state, depth, n_passed, next_walk, table, slots, n_rules,
                     )  # fmt: skip
                     if depth >= 0:
                         table, slots = _grow_table(table)
@@ -113,9 +113,9 @@ def find_rules(
 
 @kernel
 def _search(
-    edges: Edges, n_directed: int, queries: GroupedQueries, query: int, length: int,
-    distinct: bool, answer: int, stride: float, space: SearchWorkspace, state: _State, depth: int,
-    n_passed: float, next_walk: float, table: Array, slots: Array, n_rules: int,
+    edges: Edges, gap_edges: Array, n_directed: int, queries: GroupedQueries, query: int,
+    length: int, distinct: bool, answer: int, stride: float, space: SearchWorkspace, state: _State,
+    depth: int, n_passed: float, next_walk: float, table: Array, slots: Array, n_rules: int,
 ) -> tuple[int, float, float, int]:  # fmt: skip
     """Search the walks of one length for one query, and count it for the rules they fall under.
 
@@ -178,7 +178,7 @@ def _search(
             digit = allen_code(edge_start, edge_end, query_start, query_end)
             lifted[depth + 1, _ALLEN] = _N_ALLEN * lifted[depth, _ALLEN] + digit
         if with_gap and (last or depth == 0):
-            gap = gap_code(edge_start, edge_end, query_start, query_end)
+            gap = gap_code(edge_start, edge_end, query_start, query_end, gap_edges)
             lifted[depth + 1, _LAST_GAP] = gap
             lifted[depth + 1, _FIRST_GAP] = gap
         if depth > 0:

@@ -17,13 +17,13 @@ ENDS, RULE_ENDS, MARKED = range(3)
 @kernel
 def walk(
     edges: Edges, trie: types.Trie, queries: GroupedQueries, index: types.RuleIndex,
-    body_pairs: Array, code_types: Array, n_directed: int, max_length: int, distinct: bool,
-    limit: int, seed: int, purpose: int, marks: Marks, space: types.Workspace,
+    body_pairs: Array, code_types: Array, gap_edges: Array, n_directed: int, max_length: int,
+    distinct: bool, limit: int, seed: int, purpose: int, marks: Marks, space: types.Workspace,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
     Walks do not revisit an entity if `distinct`. Without a body in `index`, all rules are counted.
-    `body_pairs` and `code_types` describe the temporal forms. Past `limit` steps of one length from
+    `body_pairs` and `code_types` describe the temporal forms, `gap_edges` the gap classes. Past `limit` steps of one length from
     one subject, prefixes are sampled; where rules are given, past as many along one chain of
     relations. `ENDS` records query, form, length, relations, digits, code, end and count;
     `RULE_ENDS` query, the rule's position in the index, end and count; `MARKED` query, rule, walks,
@@ -101,8 +101,8 @@ def walk(
                         digits_so_far[pairs],
                     )  # fmt: skip
                     records, n_records = count_level(
-                        edges, queries, first, last, level, index, purpose, marks, space, records,
-                        n_records,
+                        edges, gap_edges, queries, first, last, level, index, purpose, marks, space,
+                        records, n_records,
                     )  # fmt: skip
             if goes_on:
                 chain, ends = _longer_chains(chain, prefix, last_edges[last_of_walk], edges.target)
@@ -128,7 +128,7 @@ def _longer_chains(
 
 @kernel
 def count_level(
-    edges: Edges, queries: GroupedQueries, first: int, last: int, level: Level,
+    edges: Edges, gap_edges: Array, queries: GroupedQueries, first: int, last: int, level: Level,
     index: types.RuleIndex, purpose: int, marks: Marks, space: types.Workspace, records: Array,
     n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
@@ -136,8 +136,8 @@ def count_level(
     if purpose == ENDS:
         no_spans = np.empty((0, 2), dtype=np.int64)
         return _count_part(
-            edges, queries, first, last, level, index.code, no_spans, purpose, marks, space,
-            records, n_records,
+            edges, gap_edges, queries, first, last, level, index.code, no_spans, purpose, marks,
+            space, records, n_records,
         )  # fmt: skip
     bodies = counting.find_bodies(index, level)
     while first < last:
@@ -146,8 +146,8 @@ def count_level(
         chosen = np.flatnonzero(spans[:, 0] < spans[:, 1])
         if len(chosen) > 0:
             records, n_records = _count_part(
-                edges, queries, first, stop, counting.select_bodies(level, chosen), index.code,
-                spans[chosen], purpose, marks, space, records, n_records,
+                edges, gap_edges, queries, first, stop, counting.select_bodies(level, chosen),
+                index.code, spans[chosen], purpose, marks, space, records, n_records,
             )  # fmt: skip
         first = stop
     return records, n_records
@@ -155,8 +155,8 @@ def count_level(
 
 @kernel
 def _count_part(
-    edges: Edges, queries: GroupedQueries, first: int, last: int, level: Level, codes: Array,
-    spans: Array, purpose: int, marks: Marks, space: types.Workspace, records: Array,
+    edges: Edges, gap_edges: Array, queries: GroupedQueries, first: int, last: int, level: Level,
+    codes: Array, spans: Array, purpose: int, marks: Marks, space: types.Workspace, records: Array,
     n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
     """Count for queries of one relation, in a level all of whose bodies have rules for it.
@@ -168,7 +168,7 @@ def _count_part(
     starts, ends = queries.start, queries.end
     offsets = level.group_offsets if by_end else level.group_offsets[level.body_offsets]
     links = counting.link_query_facts(queries.fact[first:last], edges.fact, level, space.of_fact)
-    bits = counting.code_bits(level.code_type, level.length)
+    bits = counting.code_bits(level.code_type, 2 * len(gap_edges) + 1, level.length)
     n_prefixes, n_walks = len(level.chain), len(level.prefix)
     tables = np.empty(n_prefixes + len(level.last_edges), dtype=np.uint32)
     room = np.empty((7, n_walks), dtype=np.int32)  # one allocation is faster than seven
@@ -189,8 +189,8 @@ def _count_part(
     while begin < last:
         stop = end_of_run(ends, begin, end_of_run(starts, begin, last))
         counting.fill_codes(
-            level, edges, starts[begin], ends[begin], queries.latest[begin], rows.prefix_code,
-            rows.edge_code,
+            level, edges, gap_edges, starts[begin], ends[begin], queries.latest[begin],
+            rows.prefix_code, rows.edge_code,
         )  # fmt: skip
         n_rows = counting.count_rows(rows, bits, space.counts, touched)
         if by_end:

@@ -39,6 +39,7 @@ def predict_command(
     end: options.EndOption = None,
     queries: Annotated[Path | None, Option(metavar="FILE")] = None,
     complete: Annotated[str | None, Option(metavar="RELATION")] = None,
+    all_subjects: Annotated[bool, Option("--all-subjects")] = False,
     out: Annotated[Path | None, Option(metavar="FOLDER", show_default="print")] = None,
     data: Annotated[Path | None, Option(show_default="the model's data")] = None,
     k: Annotated[int, Option("-k", min=1, help="Number of candidates per query.")] = 10,
@@ -62,8 +63,11 @@ def predict_command(
         queries: A TSV, CSV (gzipped or not) or Parquet file of queries with the columns relation,
             subject or object, and perhaps start and end. The empty one of subject and object is
             predicted.
-        complete: Predict the object for every subject that has a fact of the relation in train;
-            RELATION^-1: the subject for every such object. At --start and --end, if given.
+        complete: Predict the object for every subject of the usual kinds without a fact of the
+            relation at --start and --end, or at any time if they are not given; RELATION^-1: the
+            subject for every such object.
+        all_subjects: With --complete: for every subject that has a fact of the relation in train,
+            at any time.
         out: Write the answers here as Parquet parts. Takes any number of queries; if it is killed,
             the same command resumes.
         data: Apply the rules to this DATA; it must have the same relations.
@@ -90,6 +94,8 @@ def predict_command(
         raise TilpError("give one query by its options, or --queries FILE, not both")
     if complete is not None and any(value is not None for value in fact):
         raise TilpError("--complete queries a whole relation; it goes with --start and --end only")
+    if all_subjects and complete is None:
+        raise TilpError("--all-subjects goes with --complete RELATION")
     if out is None and (explain or part_size or on_error is not OnInvalidQuery.RAISE):
         raise TilpError("--explain, --part-size and --on-error go with --out FOLDER")
     if out is not None and queries is None and complete is None:
@@ -98,7 +104,7 @@ def predict_command(
     graph = None if data is None else options.read_data(data, fitted.graph.unit)
     source: Path | pl.DataFrame | None = queries
     if complete is not None:
-        source = fitted.queries_of(complete, start, end, graph=graph)
+        source = fitted.queries_of(complete, start, end, all_subjects=all_subjects, graph=graph)
     if out is not None and source is not None:
         predict = partial(fitted.predict_to, out, source, k, new_only=new_only, graph=graph)
         with _batch_progress(out) as bar:

@@ -14,7 +14,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.scoring import Scores
 from tilp.scoring.scorer import query_batches
-from tilp.time import UNKNOWN, known_ends, parse_date
+from tilp.time import OPEN_END, UNKNOWN, known_ends, parse_date
 from tilp.types import Protocol, Ties, Unit
 
 _YEAR = re.compile(r"\+?(?:\d{1,2}\.\d{1,2}\.)?(?P<year>\d{4})(?:[^\d#].*)?", re.ASCII)
@@ -25,7 +25,8 @@ def instants(graph: TemporalGraph) -> tuple[Ints, Ints]:
     """Return the indices of the first and the last instant of every fact, for `enumerate`.
 
     Dates are read from their texts, as TimePlex reads them. A start that is not known is before
-    all known ones, such an end after all; without both the fact lies before all. In years,
+    all known ones, such an end after all; without both the fact lies before all, unless it is
+    open: it holds after all. In years,
     'before all' is 0, 'after all' is 3000, and a year is known only if it has four digits,
     whatever follows; in other units a date is known if it is one instant of the unit.
     """
@@ -39,7 +40,8 @@ def instants(graph: TemporalGraph) -> tuple[Ints, Ints]:
         before, after = (int(known[0]) - 1, int(known[-1]) + 1) if len(known) else (0, 1)
     no_start, no_end = start == UNKNOWN, end == UNKNOWN
     first = np.where(no_start, before, start)
-    last = np.where(no_end, np.where(no_start, before, after), end)
+    undated = no_start & (graph.end != OPEN_END)
+    last = np.where(no_end, np.where(undated, before, after), end)
     last = np.maximum(first, last)  # an end before its start is the start
     points = np.union1d(known, [before, after])
     return np.searchsorted(points, first), np.searchsorted(points, last)

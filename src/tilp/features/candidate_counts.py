@@ -1,4 +1,4 @@
-"""Counts of a candidate: its facts, how often it is an answer, and if it is a known answer."""
+"""Counts of a candidate: its facts, how often it is an answer, if it is known, and its kind."""
 
 from dataclasses import replace
 from functools import partial
@@ -6,17 +6,19 @@ from functools import partial
 import numpy as np
 
 from tilp._utils.arrays import Floats, Ids, Indices
+from tilp.features.entity_kinds import EntityKinds
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import KNOWN_KINDS, KnownAnswers, Mark, PopularityPrior
 from tilp.learning.candidates import CountsByStart, train_starts
 from tilp.time import FAR
 
-DEGREE, POPULARITY, KNOWN = "degree", "popularity", "known at another time"
+DEGREE, POPULARITY, KNOWN, KIND = "degree", "popularity", "known at another time", "kind"
 RECENT = (f"recent {DEGREE}", f"recent {POPULARITY}")
-COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS), *RECENT)
+COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS), *RECENT, KIND)
 _N_KNOWN = len(KNOWN_KINDS)
 COUNT_PARTS = {
-    DEGREE: [0, 2 + _N_KNOWN], POPULARITY: [1, 3 + _N_KNOWN], KNOWN: [*range(2, 2 + _N_KNOWN)]
+    DEGREE: [0, 2 + _N_KNOWN], POPULARITY: [1, 3 + _N_KNOWN], KNOWN: [*range(2, 2 + _N_KNOWN)],
+    KIND: [-1],
 }  # fmt: skip
 """Columns of `COUNT_FEATURES` that each contribution is made of."""
 
@@ -28,8 +30,9 @@ class CandidateCounts:
 
     `degree` is the logarithm of 1 + the candidate's facts, relative to the median of entities with
     facts; `popularity` that of 1 + the facts that have it as an answer of the query's relation. The
-    next are 1 for an answer that is known at another time, by when that is. The last two are degree
-    and popularity of recent facts alone, where only earlier facts are evidence.
+    next are 1 for an answer that is known at another time, by when that is. Then come degree and
+    popularity of recent facts alone, where only earlier facts are evidence. `kind` is 1 for a
+    candidate of a kind that the relation never has as an answer.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class CandidateCounts:
         self._degree = np.diff(graph.index(("train",)).offsets)
         of_seen = np.log1p(self._degree[self._degree > 0])
         self._typical = float(np.median(of_seen)) if len(of_seen) else 0.0
+        self.kinds = EntityKinds(graph)
         self._by_start: CountsByStart | None = None
         if prior.starts is not None:
             train, self._typical = graph.span("train"), 0.0  # a median would be of later facts
@@ -82,9 +86,10 @@ class CandidateCounts:
         if self._by_start is not None:
             # The last fact of the evidence may lie well before the query.
             until = self._starts[np.searchsorted(self._starts[1:], latest, side="right")]
-            for column, counts in ((-2, self._degrees), (-1, partial(self._answers, relation))):
+            for column, counts in ((-3, self._degrees), (-2, partial(self._answers, relation))):
                 recent = counts(candidate, until) - counts(candidate, until - self._window)
                 features[:, column] = np.log1p(recent)
+        features[:, -1] = self.kinds.never(queries, offsets, candidate)
         return features
 
     def _answers(self, relation: Ids, candidate: Ids, latest: Indices) -> Indices:

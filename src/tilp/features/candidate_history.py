@@ -12,7 +12,8 @@ from tilp._kernels.candidate_history import FAR, N_ALLEN, FactEdges, FactGroups,
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.time import Allen, ends_as_of, known_ends
+from tilp.time import Allen, Unit, ends_as_of, known_ends
+from tilp.time.bins import bin_words, said_lengths
 
 HISTORY_KINDS = ("other facts", "facts with the subject")
 
@@ -31,6 +32,9 @@ def distance_bounds(graph: TemporalGraph) -> Indices:
     times = np.concatenate(known_ends(graph.start[train], graph.end[train]))
     times = times[np.abs(times) < FAR]
     low, high = np.quantile(times, _SPREAD) if len(times) else (0.0, 0.0)
+    if graph.unit in (Unit.DAY, Unit.MONTH):  # lengths that people say
+        said = list(said_lengths(graph.unit))
+        return np.array(said[: np.searchsorted(said, high - low) + 1], np.int64)
     bounds = list(range(1, _MAX_EXACT + 1))
     while bounds[-1] < high - low:
         bounds.append(max(bounds[-1] + 1, round(bounds[-1] * _GROWTH)))
@@ -196,25 +200,13 @@ class CandidateHistory:
 
         return find
 
-    def describe(self, feature: int, unit: str) -> str:
+    def describe(self, feature: int, unit: Unit | str) -> str:
         """Return what a feature says of a fact and the query, in words."""
         if feature < N_ALLEN:
             return f"{tuple(Allen)[feature].value} the query's time"
         if feature == N_ALLEN:
             return "at a time that is not known"
-        of_fact, of_query, distance = self._distance(feature, unit)
-        return f"its {of_fact} {distance or 'at'} the query's {of_query}"
-
-    def _distance(self, feature: int, unit: str) -> tuple[str, str, str]:
-        """Return which ends of fact and query are compared, and their distance, "" if none."""
-        n_bounds = len(self.bounds)
-        which, signed_bin = divmod(feature - N_ALLEN - 1, 2 * n_bounds + 1)
-        steps = abs(signed_bin - n_bounds)
-        if not steps:
-            return *_DISTANCES[which], ""
-        low = int(self.bounds[steps - 1])
-        high = int(self.bounds[steps]) - 1 if steps < n_bounds else None
-        length = f"{low}+" if high is None else f"{low}" if low == high else f"{low}-{high}"
-        units = unit if length == "1" else f"{unit}s"
-        side = "after" if signed_bin > n_bounds else "before"
-        return *_DISTANCES[which], f"{length} {units} {side}"
+        which, signed_bin = divmod(feature - N_ALLEN - 1, 2 * len(self.bounds) + 1)
+        of_fact, of_query = _DISTANCES[which]
+        distance = bin_words(self.bounds, unit, "at")[signed_bin]
+        return f"its {of_fact} {distance} the query's {of_query}"

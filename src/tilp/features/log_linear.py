@@ -58,7 +58,7 @@ class LogLinearWeights:
         missing = [name for name in _SAVED_NAMES if name not in arrays]
         if missing:
             raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
-        more = _N_COUNTS - arrays["counts"].shape[1]  # of models that lack recent counts
+        more = _N_COUNTS - arrays["counts"].shape[1]  # that older models lack
         arrays = {**arrays, "counts": np.pad(arrays["counts"], ((0, 0), (0, more)))}
         saved = (arrays[name] for name in _SAVED_NAMES)
         values: list[Any] = [value if value.ndim else float(value) for value in saved]
@@ -85,7 +85,10 @@ class LogLinearWeights:
         )
 
     def stacked(self, terms: Floats, counts: Floats, rule_relation: Indices) -> LogLinearWeights:
-        """Return the weights with their terms multiplied by factors, and weights of counts."""
+        """Return the weights with their terms multiplied by factors, and weights of counts.
+
+        The weight of kinds stays: the best candidates, which stacking sees, are of the right one.
+        """
         rules, evidence, *history, walks = terms.T
         n_relations = self.history_row.shape[1] // len(HISTORY_KINDS)
         scale = np.repeat(np.column_stack(history), n_relations, axis=1)
@@ -98,7 +101,7 @@ class LogLinearWeights:
             rule=self.rule * evidence[rule_relation],
             history=self.history * row_scale[:, None],
             terms=self.terms * terms,
-            counts=counts,
+            counts=np.column_stack([counts[:, :-1], self.counts[:, -1]]),
         )
 
 

@@ -15,7 +15,14 @@ from tilp._kernels.score import MIN_RATE, add_rule_evidence
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.features import candidate_history as of_candidates
-from tilp.features.candidate_counts import COUNT_PARTS, DEGREE, KNOWN, POPULARITY, CandidateCounts
+from tilp.features.candidate_counts import (
+    COUNT_PARTS,
+    DEGREE,
+    KIND,
+    KNOWN,
+    POPULARITY,
+    CandidateCounts,
+)
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, listed_candidates
 from tilp.features.log_linear import RANDOM_WALKS, TERMS, LogLinearWeights
 from tilp.features.random_walks import RandomWalks, WalkChains
@@ -23,7 +30,6 @@ from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
 from tilp.scoring import scorer as scoring
 from tilp.scoring.scorer import AppliedRules, Contribution, Evidence, ReasonKind
-from tilp.time import unit_words
 
 _MAX_ENTITIES = 2**16  # more are not scored all, but those that rules or the prior list
 _WALKS_TEXT = "walks of any facts, longer than rules and likelier the nearer in time"
@@ -36,7 +42,8 @@ class LogLinearScorer:
     - rule evidence: Σ w_Rule √α_c(Rule) over the rules that reach the candidate;
     - other facts, and facts with the subject: weights of the features of the candidate history;
     - random walks: w times the random walk score;
-    - degree, popularity, known at another time: weighted counts of the candidate's facts.
+    - degree, popularity, known at another time: weighted counts of the candidate's facts;
+    - kind: less for a candidate of a kind that the relation never has as an answer.
     """
 
     def __init__(
@@ -208,11 +215,25 @@ class LogLinearScorer:
             (DEGREE, prior, facts), (POPULARITY, prior, popularity), (KNOWN, known, at_another_time)
         ):  # fmt: skip
             yield Contribution(evidence, kind, float(parts[kind][0]), text)
+        of_kind = float(parts[KIND][0])
+        if of_kind:
+            yield Contribution(
+                Evidence(ReasonKind.CANDIDATE), KIND, of_kind, self._kind_text(query, candidate)
+            )
+
+    def _kind_text(self, query: QueryTable, candidate: int) -> str:
+        """Say which facts of a candidate no answer of the query's relation has."""
+        atoms = self.rule_scorer.walker.encoding.atoms
+        has = ", ".join(str(atoms[relation]) for relation in self.counts.kinds.relations(candidate))
+        relation = int(query.directed_relation[0])
+        end = "object" if relation < len(atoms) // 2 else "subject"
+        name = atoms[relation].relation
+        return f"nothing like {{candidate}}, with facts of {has} alone, is ever the {end} of {name}"
 
     def _attribute_history(self, query: QueryTable, candidate: int) -> Iterator[Contribution]:
         """Yield a contribution for each fact of the candidate with a weight other than 0."""
         walker = self.rule_scorer.walker
-        atoms, unit = walker.encoding.atoms, unit_words(walker.graph.unit, plural=False)
+        atoms, unit = walker.encoding.atoms, walker.graph.unit
         rows = self.weights.history_row[query.directed_relation[0]]
         rows = rows.reshape(len(HISTORY_KINDS), -1)
         ends, entity = np.array([0, 1]), np.array([candidate], np.int32)

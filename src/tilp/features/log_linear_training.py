@@ -15,6 +15,7 @@ from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
 from tilp.features import candidate_history, log_linear
 from tilp.features.candidate_counts import COUNT_FEATURES
+from tilp.features.entity_kinds import EntityKinds
 from tilp.features.negative_sampling import SampledCandidates
 from tilp.features.random_walks import RandomWalks, time_scale
 from tilp.graph import QueryTable
@@ -89,7 +90,11 @@ def fit_log_linear(
             )
             progress(share)
     by_fold = zip(*(weights[relation] for relation in range(n_directed)), strict=True)
-    return tuple(_join_weights(fold, learner, len(out_of_fold[0].rule)) for fold in by_fold)
+    counts = np.zeros((n_directed, len(COUNT_FEATURES)))
+    if Part.KINDS not in settings.without:
+        counts[:, -1] = EntityKinds(graph).weights(queries, settings.seed)
+    n_rules = len(out_of_fold[0].rule)
+    return tuple(_join_weights(fold, learner, n_rules, counts) for fold in by_fold)
 
 
 def _sample_queries(queries: QueryTable, settings: LogLinearSettings) -> QueryTable:
@@ -176,7 +181,10 @@ def _join_tables(tables: list[LogLinearTable]) -> LogLinearTable:
 
 
 def _join_weights(
-    of_relations: Sequence[log_linear.RelationWeights], learner: RelationLearner, n_rules: int
+    of_relations: Sequence[log_linear.RelationWeights],
+    learner: RelationLearner,
+    n_rules: int,
+    counts: Floats,
 ) -> log_linear.LogLinearWeights:
     history, n_directed = learner.history, len(of_relations)
     rule = np.zeros(n_rules)
@@ -197,7 +205,7 @@ def _join_weights(
         history_row=history_row,
         history=np.array(rows).reshape(-1, history.n_features),
         terms=np.ones((n_directed, len(log_linear.TERMS))),
-        counts=np.zeros((n_directed, len(COUNT_FEATURES))),
+        counts=counts,
         distance_bounds=history.bounds,
         time_scale=learner.random_walks.scale,
     )

@@ -91,8 +91,8 @@ def stack_terms(
         table = make_term_table(
             scorer, queries, seed, workers, lambda share: progress((done + share) / n_parts)
         )
-        if Part.COUNTS in settings.without:
-            table.values[:, len(TERMS) :] = 0.0
+        first = len(TERMS) if Part.COUNTS in settings.without else _WIDTH - 1
+        table.values[:, first:] = 0.0  # the last is of kinds, which have their weight
         tables.append(table)
 
     for fold, (rule_weights, weights) in enumerate(folds):

@@ -156,6 +156,7 @@ class ModelSettings:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
             _refuse_removed(training)
             mining["grains"] = tuple(map(Grain, mining["grains"]))
+            mining["gap_edges"] = tuple(mining.get("gap_edges") or ())
             training["weights"] = Weights(training["weights"])
             values |= {
                 "mining": MiningSettings(**mining),

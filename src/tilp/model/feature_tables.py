@@ -12,7 +12,7 @@ import polars as pl
 from tilp._utils.arrays import Floats
 from tilp._utils.text import percent
 from tilp.errors import TilpError
-from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, POPULARITY, RECENT
+from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, KIND, POPULARITY, RECENT
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges
 from tilp.features.log_linear import DENSE_FEATURES, TERMS, LogLinearWeights
 from tilp.features.paper import features as paper
@@ -24,7 +24,6 @@ from tilp.model.config import ModelSettings
 from tilp.model.fitted_model import FittedModel
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
-from tilp.time import unit_words
 from tilp.time.durations import Durations, observed_lengths
 from tilp.time.imputation import MissingDates
 from tilp.types import EvidenceKind, Features, Unit, choose
@@ -239,6 +238,7 @@ _MEANING = {
     **{f"known {kind}": f"it is a known answer {kind} the query's time" for kind in KNOWN_KINDS},
     RECENT[0]: "likewise of its facts shortly before the evidence ends",
     RECENT[1]: "likewise of such facts of the relation",
+    KIND: "it is of a kind that the relation never has as an answer",
 }
 
 
@@ -304,8 +304,7 @@ def _history_weights(
     graph: TemporalGraph, labels: list[str], weights: LogLinearWeights
 ) -> list[tuple[Any, ...]]:
     history = CandidateHistory(fact_edges(graph), len(labels), weights.distance_bounds)
-    unit = unit_words(graph.unit, plural=False)
-    texts = [history.describe(feature, unit) for feature in range(history.n_features)]
+    texts = [history.describe(feature, graph.unit) for feature in range(history.n_features)]
     query, group = np.nonzero(weights.history_row >= 0)
     by_row = weights.history[weights.history_row[query, group]]
     row, feature = np.nonzero(by_row)

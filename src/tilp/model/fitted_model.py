@@ -48,7 +48,7 @@ class FittedModel:
         """
         fitted = self if graph is fitted_to else self._for_graph(graph, fitted_to)
         dates = MissingDates.fit(fitted_to, settings.missing, settings.seed)
-        dates = dates.for_relations(graph.relations)
+        dates = dates.for_graph(graph)
         walker = mining_walker(dates.fill_graph(graph), settings.mining)
         rules = RuleScorer(walker, [mined.rule for mined in fitted.rules], fitted.weights, dates)
         if isinstance(fitted.features, FittedPaper):

@@ -12,12 +12,15 @@ import polars as pl
 from tilp._utils.arrays import Ints
 from tilp._utils.files import file_digest
 from tilp.errors import TilpError
+from tilp.features.entity_kinds import EntityKinds
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.io.tables import PARQUET_SUFFIXES, parquet_errors
 from tilp.io.text import text_slices
 from tilp.scoring.queries import QueryColumns, check_columns
+from tilp.time import Interval, known_ends
 
 _SLICE = 100_000
+_USUAL = 0.1  # share of a relation's subjects that have another relation: it tells their kind
 
 
 @dataclass(frozen=True)
@@ -132,9 +135,10 @@ class QueryFile(QuerySource):
 
 
 def queries_of(
-    graph: TemporalGraph, relation: str, start: str | None = None, end: str | None = None
-) -> pl.DataFrame:
-    """Return a query for each entity with facts of a relation; see `TILP.queries_of`."""
+    graph: TemporalGraph, relation: str, start: str | None = None, end: str | None = None, *,
+    all_subjects: bool = False,
+) -> pl.DataFrame:  # fmt: skip
+    """Return a query for each entity that lacks a fact of a relation; see `TILP.queries_of`."""
     relations, train = graph.relations, graph.span("train")
     directed = relations.find_directed(relation)
     is_inverse, undirected = directed >= len(relations), directed % len(relations)
@@ -144,6 +148,18 @@ def queries_of(
         raise TilpError(
             f"train has no fact of {relations.label(undirected)!r}, so no entity to query it for"
         )
+    if not all_subjects:
+        interval = Interval.parse(start, end, graph.unit)
+        (low,), (high,) = known_ends(np.array([interval.start]), np.array([interval.end]))
+        first, last = known_ends(graph.start[train], graph.end[train])
+        holds = (graph.relation[train] == undirected) & (first <= high) & (last >= low)
+        entities = np.flatnonzero(EntityKinds(graph).usual_subjects(directed, _USUAL))
+        entities = np.setdiff1d(entities, ends[holds])
+        if not len(entities):
+            raise TilpError(
+                f"every entity of the usual kinds has a fact of {relations.label(undirected)!r} "
+                "then; to ask for all that ever had one: --all-subjects (all_subjects=True)"
+            )
     given = _names(graph.entities, entities)
     return pl.DataFrame(
         {

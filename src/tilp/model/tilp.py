@@ -50,6 +50,7 @@ from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
 from tilp.scoring.queries import QueryColumns, query_table, read_queries
 from tilp.types import choose
 from tilp.walks import MiningSettings
+from tilp.walks.mining import gap_edges
 
 
 class TILP(Params):
@@ -212,6 +213,7 @@ class TILP(Params):
                 limit=limit,
                 distinct=config.distinct,
                 only_earlier=self.only_earlier,
+                gap_edges=None if graph is None else gap_edges(graph),
             ),
             training=replace(config.training, weights=types.Weights(self.rule_weights)),
             features=types.Features(self.features),
@@ -604,20 +606,28 @@ class TILP(Params):
         start: str | None = None,
         end: str | None = None,
         *,
+        all_subjects: bool = False,
         graph: TemporalGraph | None = None,
     ) -> pl.DataFrame:
-        """Return a query for each subject that train has a fact of a relation of.
+        """Return a query for each subject that lacks a fact of a relation at that time.
+
+        Subjects are entities of the kinds that the relation usually has: they share a relation with
+        at least a tenth of its subjects in train.
 
         Args:
             relation: Its name; for its inverse, `name⁻¹` or `name^-1`, each object has a query.
             start: The start of all queries (default None: not known).
-            end: The end of all queries (default None: not known).
+            end: The end of all queries (default None: not known). Without any date, subjects have
+                no fact of the relation at any time.
+            all_subjects: Query each subject that train has a fact of the relation of, at any time,
+                instead (default False).
             graph: Take the entities from another graph (default None: the model's).
 
         Raises:
-            TilpError: There is no such relation, or train has no fact of it.
+            TilpError: There is no such relation, train has no fact of it, or no subject lacks one.
         """
-        return queries_of(self.evidence(graph), relation, start, end)
+        evidence = self.evidence(graph)
+        return queries_of(evidence, relation, start, end, all_subjects=all_subjects)
 
     def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Predictions:
         """Return the k best candidates of one query, to print or to loop over.

@@ -12,7 +12,8 @@ from string import Formatter
 from tilp.errors import DataError, TilpError
 from tilp.graph import Vocabulary
 from tilp.rules.rule import Constraint, Rule
-from tilp.time import GAP_CLASSES, unit_words
+from tilp.rules.temporal import gap_parts
+from tilp.time import unit_words
 from tilp.types import Unit
 
 _UNNAMED = (("someone or something", "the first"), ("another", "the other"))
@@ -206,11 +207,14 @@ def _joins_query(constraint: Constraint, last: int) -> bool:
 
 
 def _relation(word: str, unit: Unit | None) -> str:
-    """Word a temporal relation: the gap class `3-4 before` as `3 to 4 years before`."""
-    length, _, side = word.rpartition(" ")
-    if word not in GAP_CLASSES or not length:
+    """Word a temporal relation: the gap class `3-4 years before` as `3 to 4 years before`."""
+    parts = gap_parts(word)
+    if parts is None:
         return _BETWEEN.get(word, word.replace("-by", " by"))
+    length, side = parts
     text = length.replace("-", " to ").replace("+", " or more")
+    if length[-1].isalpha():  # classes of 0.1 have no unit
+        return f"{text} {side}"
     return f"{text} {unit_words(unit, plural=length != '1')} {side}"
 
 

@@ -7,8 +7,8 @@ from itertools import combinations, islice
 from tilp.rules.phrasings import Phrasings
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule
 from tilp.rules.ruleset import MinedRule, RuleSet, figure_columns
-from tilp.rules.temporal import is_temporal, possible_classes, satisfying_intervals
-from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation, temporal_relation
+from tilp.rules.temporal import gap_parts, is_temporal, possible_classes, satisfying_intervals
+from tilp.time import Allen, Interval, TemporalRelation, temporal_relation
 from tilp.viz import Chain, Link, draw_chain
 from tilp.viz.html import Markup, element, fragment, table
 
@@ -16,8 +16,13 @@ _CONTRADICTION = "The constraints contradict each other: no intervals satisfy th
 _STATIC = "The rule has no temporal constraint."
 _UNSAID = "not said"
 # The converse of a relation has the mirrored index.
-_NAMES = (tuple(TemporalRelation), tuple(Allen), GAP_CLASSES)
+_NAMES = (tuple(TemporalRelation), tuple(Allen))
 _CONVERSE = {str(a): str(b) for names in _NAMES for a, b in zip(names, names[::-1], strict=True)}
+
+
+def _converse(word: str) -> str:
+    length, side = gap_parts(word) or ("", word)
+    return f"{length} {_CONVERSE[side]}".lstrip()
 
 
 def draw_rule(rule: Rule, phrasings: Phrasings | None = None) -> str:
@@ -88,7 +93,7 @@ class _Time:
     def _relations(self, first: int, second: int) -> list[str]:
         return [
             *(c.word for c in self.constraints if c.indices == (first, second)),
-            *(_CONVERSE[c.word] for c in self.constraints if c.indices == (second, first)),
+            *(_converse(c.word) for c in self.constraints if c.indices == (second, first)),
         ]
 
     def _is_open(self, first: int, second: int) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from tilp._utils.arrays import Ints
 from tilp.rules.rule import Constraint, Rule
 from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation
+from tilp.time.bins import parse_length
 from tilp.types import Grain
 
 _CLASSES = tuple(relation.value for relation in TemporalRelation)
@@ -107,6 +108,7 @@ FORMS = {grain: TemporalForm(grain, _QUERY_RELATIONS.get(grain, _CLASSES)) for g
 
 
 _START, _END = 0, 1
+_SIDES = (TemporalRelation.BEFORE, TemporalRelation.AFTER)
 
 End = tuple[int, int]  # index of an interval, and which of its ends
 Bound = tuple[End, End, int]  # (x, y, c): y is at least c after x
@@ -115,7 +117,14 @@ Bound = tuple[End, End, int]  # (x, y, c): y is at least c after x
 def is_temporal(constraint: Constraint) -> bool:
     """Return True if a constraint is a known temporal relation of two intervals."""
     kinds = [variable[0] for variable in constraint.variables]
-    return kinds == ["I", "I"] and constraint.word in _MEANINGS
+    word = constraint.word
+    return kinds == ["I", "I"] and (word in _MEANINGS or gap_parts(word) is not None)
+
+
+def gap_parts(word: str) -> tuple[str, str] | None:
+    """Return length and side of a gap class such as `3-4 years before`; None for other words."""
+    length, _, side = word.rpartition(" ")
+    return (length, side) if side in _SIDES and parse_length(length) else None
 
 
 def satisfying_intervals(constraints: Sequence[Constraint]) -> Mapping[int, Interval] | None:
@@ -177,13 +186,18 @@ def generalises(general: Rule, special: Rule) -> bool:
         return True
     if not all(map(is_temporal, added)):
         return False
-    network = _implications(tuple(filter(is_temporal, special.constraints)), special.length + 1)
-    return network is None or all(network.implies(bound) for c in added for bound in _bounds(c))
+    temporal = tuple(filter(is_temporal, special.constraints))
+    scale = _smallest_unit((*temporal, *added))
+    network = _implications(temporal, special.length + 1, scale)
+    bounds = (bound for c in added for bound in _bounds(c, scale))
+    return network is None or all(map(network.implies, bounds))
 
 
 @lru_cache(maxsize=65_536)  # many rules share few of these
-def _implications(constraints: tuple[Constraint, ...], n_intervals: int) -> _Network | None:
-    return _Network.of(constraints, range(1, n_intervals + 1))
+def _implications(
+    constraints: tuple[Constraint, ...], n_intervals: int, scale: float
+) -> _Network | None:
+    return _Network.of(constraints, range(1, n_intervals + 1), scale)
 
 
 class _Network:
@@ -194,13 +208,19 @@ class _Network:
         self._least = np.where(np.eye(len(ends), dtype=np.bool_), 0.0, -np.inf)
 
     @classmethod
-    def of(cls, constraints: Sequence[Constraint], others: Iterable[int] = ()) -> _Network | None:
-        """Build the network of constraints and of other intervals; None if they contradict."""
+    def of(
+        cls, constraints: Sequence[Constraint], others: Iterable[int] = (), scale: float = 0.0
+    ) -> _Network | None:
+        """Build the network of constraints and of other intervals; None if they contradict.
+
+        Times count `scale` days; by default the smallest unit that a constraint names.
+        """
+        scale = scale or _smallest_unit(constraints)
         indices = sorted({*others, *(index for c in constraints for index in c.indices)})
         network = cls([(index, side) for index in indices for side in (_START, _END)])
         bounds: list[Bound] = [((index, _START), (index, _END), 0) for index in indices]
         for constraint in constraints:
-            bounds += _bounds(constraint)
+            bounds += _bounds(constraint, scale)
         return network if all(map(network.add, bounds)) else None
 
     def add(self, bound: Bound) -> bool:
@@ -223,10 +243,18 @@ class _Network:
         return {end: int(times[index]) for end, index in self._index.items()}
 
 
-def _bounds(constraint: Constraint) -> Iterable[Bound]:
+def _smallest_unit(constraints: Iterable[Constraint]) -> float:
+    """Return the smallest unit of time, in days, that gap classes name; 1 if there are none."""
+    parts = (gap_parts(constraint.word) for constraint in constraints)
+    lengths = (parse_length(part[0]) for part in parts if part)
+    return min((length[2] for length in lengths if length), default=1.0)
+
+
+def _bounds(constraint: Constraint, scale: float) -> Iterable[Bound]:
     first, second = constraint.indices
+    meaning = _MEANINGS.get(constraint.word) or _gap(constraint.word, scale)
     sides = {"s": (first, _START), "e": (first, _END), "S": (second, _START), "E": (second, _END)}
-    for earlier, later, least in _MEANINGS[constraint.word]:
+    for earlier, later, least in meaning:
         yield sides[earlier], sides[later], least
 
 
@@ -238,14 +266,14 @@ def _equal(a: str, b: str) -> Meaning:
     return (a, b, 0), (b, a, 0)
 
 
-def _gap(name: str) -> Meaning:
-    """Return the bounds of a gap class such as `3-4 before`."""
-    length, _, side = name.partition(" ")
+def _gap(name: str, scale: float) -> Meaning:
+    """Return the bounds of a gap class such as `3-4 years before`, in a unit of so many days."""
+    length, side = gap_parts(name) or ("", "")
+    least, most, _ = parse_length(length) or (1.0, np.inf, 1.0)
     earlier, later = ("e", "S") if side == TemporalRelation.BEFORE else ("E", "s")
-    least, _, most = length.removesuffix("+").partition("-")
-    bounds = [(earlier, later, int(least))]
-    if not length.endswith("+"):
-        bounds.append((later, earlier, -int(most or least)))
+    bounds = [(earlier, later, max(round(least / scale), 1))]
+    if most < np.inf:
+        bounds.append((later, earlier, -round(most / scale)))
     return tuple(bounds)
 
 
@@ -264,5 +292,4 @@ _MEANINGS: dict[str, Meaning] = {
     Allen.MET_BY: (*_equal("s", "E"), ("S", "s", 1), ("E", "e", 1)),
     Allen.AFTER: (("E", "s", 1),),
     TemporalRelation.TOUCHING: (("S", "e", 0), ("s", "E", 0)),
-    **{name: _gap(name) for name in GAP_CLASSES if name != TemporalRelation.TOUCHING},
 }

@@ -153,8 +153,18 @@ def _open_lengths(graph: TemporalGraph) -> tuple[Ids, Floats]:
     train = graph.span("train")
     start, end = graph.start[train], graph.end[train]
     is_open = _finite(start) & (end == OPEN_END)
-    now = start[_finite(start)].max(initial=0)
-    return graph.relation[train][is_open], (now - start[is_open]).astype(np.float64)
+    least = last_start(graph) - start[is_open]
+    return graph.relation[train][is_open], least.astype(np.float64)
+
+
+def last_start(graph: TemporalGraph) -> int:
+    """Return the last start in train, which counts as now; `OPEN_END` if no start is known.
+
+    Ends do not count: a planned one may lie in the future.
+    """
+    start = graph.start[graph.span("train")]
+    known = start[_finite(start)]
+    return int(known.max()) if len(known) else OPEN_END
 
 
 def _with_all(relation: Ids, size: int, *values: Floats) -> list[Floats]:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tilp._utils.arrays import Ids
+from tilp._utils.arrays import Ids, Mask
 from tilp._utils.random import keyed_uniform
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time
-from tilp.time.durations import Durations
+from tilp.time.durations import Durations, last_start
 from tilp.time.interval import Times, known_ends
 from tilp.types import Estimate, Missing, choose
 
 if TYPE_CHECKING:
-    from tilp.graph import QueryTable, TemporalGraph, Vocabulary
+    from tilp.graph import QueryTable, TemporalGraph
 
 _LEFT_TO_WALKS = (Missing.POINT, Missing.UNKNOWN)
 
@@ -28,35 +28,50 @@ class MissingDates:
     missing: Missing
     durations: Durations | None = None  # lengths to draw from, for `Missing.DURATION`
     seed: int = 0
+    now: int = OPEN_END  # start of what is only known to go on
 
     @classmethod
     def fit(cls, graph: TemporalGraph, missing: Missing, seed: int) -> MissingDates:
         """Fit the durations of a graph's training facts, where they are needed."""
-        return cls(missing, Durations.fit(graph) if missing is Missing.DURATION else None, seed)
+        durations = Durations.fit(graph) if missing is Missing.DURATION else None
+        return cls(missing, durations, seed, last_start(graph))
 
-    def for_relations(self, relations: Vocabulary) -> MissingDates:
-        """Return the same for the relations of another graph, matched by name."""
-        durations = None if self.durations is None else self.durations.for_relations(relations)
-        return replace(self, durations=durations)
+    def for_graph(self, graph: TemporalGraph) -> MissingDates:
+        """Return the same for another graph: its relations, matched by name, and its last start."""
+        durations = self.durations and self.durations.for_relations(graph.relations)
+        return replace(self, durations=durations, now=last_start(graph))
 
     def fill_graph(self, graph: TemporalGraph) -> TemporalGraph:
         """Return the graph with its missing dates filled in; the texts of dates stay.
 
-        With `Missing.POINT` and `Missing.UNKNOWN` walks deal with missing dates, so these stay.
+        With `Missing.POINT` and `Missing.UNKNOWN` walks deal with missing dates, so these stay. But
+        a fact `[?, present]` begins now: at the last start known.
         """
         if self.missing in _LEFT_TO_WALKS:
-            return graph
+            since_now = self._since_now(graph.start, graph.end)
+            if not since_now.any():
+                return graph
+            return replace(graph, start=np.where(since_now, self.now, graph.start))
         keys = (graph.subject, graph.relation, graph.object)
         start, end = self._fill(graph.relation, graph.start, graph.end, keys)
         return replace(graph, start=start, end=end)
 
     def fill_queries(self, queries: QueryTable) -> QueryTable:
         """Return queries with their missing dates filled in; a draw never depends on the answer."""
-        if self.missing in _LEFT_TO_WALKS or not queries.unknown.any():
+        if not queries.unknown.any():
             return queries
+        if self.missing in _LEFT_TO_WALKS:
+            since_now = self._since_now(*queries.given_dates())
+            return replace(queries, start=np.where(since_now, self.now, queries.start))
         relation = queries.directed_relation
         keys = (queries.subject, relation)
         return queries.with_dates(*self._fill(relation, *queries.given_dates(), keys))
+
+    def _since_now(self, start: Times, end: Times) -> Mask:
+        """Mask the intervals of which only an open end is known; walks take both their readings."""
+        if self.missing is Missing.UNKNOWN:
+            return np.zeros(len(start), np.bool_)
+        return np.asarray((start == UNKNOWN) & (end == OPEN_END))
 
     def _fill(
         self, directed_relation: Ids, start: Times, end: Times, keys: tuple[Ids, ...]
@@ -68,6 +83,7 @@ class MissingDates:
             uniform = keyed_uniform(self.seed, *keys, start, end)
             relation = directed_relation % np.int32(len(self.durations.relations))
             start, end = self.durations.estimate(relation, start, end, uniform)
+            start = np.where(self._since_now(start, end), self.now, start)
         return known_ends(start, end)
 
 

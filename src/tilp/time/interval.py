@@ -90,6 +90,8 @@ class Interval:
 
         >>> Interval(1985, 1992).words(), Interval.point(1988).words(), Interval(1962).words()
         ('from 1985 to 1992', 'in 1988', 'from 1962, end unknown')
+        >>> Interval(1985, OPEN_END).words(), Interval(UNKNOWN, OPEN_END).words()
+        ('since 1985', 'still going on')
         """
         start, end = (format_time(time, unit) for time in (self.start, self.end))
         has_start = self.start not in (UNKNOWN, OPEN_START)
@@ -99,7 +101,9 @@ class Interval:
             return f"{at} {start}" if self.is_point else f"from {start} to {end}"
         if has_start:
             return f"since {start}" if self.end == OPEN_END else f"from {start}, end unknown"
-        return f"until {end}" if has_end else ""
+        if has_end:
+            return f"until {end}"
+        return "still going on" if self.end == OPEN_END and self.start == UNKNOWN else ""
 
     def __str__(self) -> str:
         return self.format()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ints, Mask
+from tilp.time.bins import bin_words
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_length, unit_words
 from tilp.time.interval import Interval, Times, known_ends
 from tilp.types import Unit
@@ -192,6 +193,8 @@ def relation_words(interval: Interval, other: Interval, unit: Unit) -> str:
     (start, from_), (end, to) = starts.tolist(), ends.tolist()
     if any(low == OPEN_START and high == OPEN_END for low, high in ((start, end), (from_, to))):
         return ""
+    if OPEN_END in (start, from_):  # all that is known is that it goes on
+        return "before" if end < from_ else "at that time" if end == from_ else ""
     if end < from_:
         began = "beginning " * (interval.start != UNKNOWN and interval.end == UNKNOWN)
         return began + _gap_words(from_ - end, "before", unit)
@@ -215,44 +218,56 @@ def _gap_words(length: int, side: str, unit: Unit) -> str:
     return f"{format_length(length, unit)} {side}"
 
 
-# Gaps double from one class to the next, so that the same classes serve for days and for years.
-_NEXT_CLASS = (2, 3, 5, 9, 17, 33)
+# Gaps double from one class to the next in models of 0.1, whatever the unit.
+_EDGES = (1, 2, 3, 5, 9, 17, 33)
 _LENGTHS = ("1", "2", "3-4", "5-8", "9-16", "17-32", "33+")
-_TOUCHING = len(_LENGTHS)
 GAP_CLASSES = (
     *(f"{length} before" for length in reversed(_LENGTHS)),
     "touching",
     *(f"{length} after" for length in _LENGTHS),
 )
-"""Gap classes from long before to long after; the converse is at the mirrored index."""
+"""Gap classes of 0.1 from long before to long after; the converse is at the mirrored index."""
 
 
-def gap_code(start: int, end: int, other_start: int, other_end: int) -> int:
-    """Return the index in `GAP_CLASSES` of a complete interval against another.
+def gap_classes(edges: tuple[int, ...], unit: Unit) -> tuple[Ints, tuple[str, ...]]:
+    """Return the least gap of each class, and the names of classes; without edges those of 0.1.
+
+    >>> gap_classes((1, 2, 5), Unit.YEAR)[1][3:]
+    ('touching', '1 year after', '2-4 years after', '5 years or more after')
+    """
+    least = np.array(edges or _EDGES, np.int64)
+    return least, tuple(bin_words(least, unit, "touching")) if edges else GAP_CLASSES
+
+
+def gap_code(
+    start: int, end: int, other_start: int, other_end: int, edges: Ints | tuple[int, ...] = _EDGES
+) -> int:
+    """Return the gap class of a complete interval against another, as in `gap_classes`.
 
     >>> GAP_CLASSES[gap_code(1990, 1991, 1995, 1999)]
     '3-4 before'
     """
-    code = _TOUCHING
+    code = len(edges)
     if end < other_start:
-        code -= 1
-        for first in _NEXT_CLASS:
+        for least in edges:
             # Not the difference of the two: open dates would overflow.
-            code -= end <= other_start - first
+            code -= end <= other_start - least
     elif start > other_end:
-        code += 1
-        for first in _NEXT_CLASS:
-            code += other_end <= start - first
+        for least in edges:
+            code += other_end <= start - least
     return code
 
 
-def gap_codes(start: Times, end: Times, other_start: Times, other_end: Times) -> NDArray[np.int8]:
-    """Return the indices in `GAP_CLASSES` of many pairs of complete intervals (broadcast)."""
+def gap_codes(
+    start: Times, end: Times, other_start: Times, other_end: Times,
+    edges: Ints | tuple[int, ...] = _EDGES,
+) -> NDArray[np.int8]:  # fmt: skip
+    """Return the gap classes of many pairs of complete intervals (broadcast)."""
     before, after = end < other_start, start > other_end
-    code = _TOUCHING - before.astype(np.int8) + after.astype(np.int8)
-    for first in _NEXT_CLASS:
-        code -= before & (end <= other_start - first)
-        code += after & (other_end <= start - first)
+    code = np.full(before.shape, len(edges), np.int8)
+    for least in edges:
+        code -= before & (end <= other_start - least)
+        code += after & (other_end <= start - least)
     return code
 
 

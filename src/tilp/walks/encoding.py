@@ -12,6 +12,7 @@ from tilp._utils.arrays import Ints
 from tilp.errors import TilpError
 from tilp.graph import Vocabulary
 from tilp.rules import Atom, Rule, TemporalForm
+from tilp.types import Grain
 
 MAX_LENGTH = 5
 """Of rules."""
@@ -131,7 +132,9 @@ class RuleEncoding:
             if codes is not None:
                 return form_id, rule.length, self._directed(rule.head), relations, *codes
         grains = ", ".join(form.grain for form in self.forms)
-        raise TilpError(f"{rule} is of none of the grains {grains}")
+        gaps = [name for f in self.forms if f.grain is Grain.GAP for name in f.query_relations]
+        known = f"; the gap classes of the data are {', '.join(gaps)}" if gaps else ""
+        raise TilpError(f"{rule} is of none of the grains {grains}{known}")
 
     def _directed(self, atom: Atom) -> int:
         return self.relations.find(atom.relation) + atom.inverse * len(self.relations)

@@ -173,10 +173,8 @@ class Grounder:
         if grain is Grain.ALLEN:
             return allen_codes(*first, *second)
         if grain is Grain.GAP:
-            return gap_codes(*first, *second)
-        if self._walker.classes is None:
-            return temporal_relation_codes(*first, *second)
-        return np.asarray(self._walker.classes.code(*first, *second))
+            return gap_codes(*first, *second, self._walker.gap_edges)
+        return temporal_relation_codes(*first, *second)
 
     def _times(self, edge: Ints, latest: int) -> Times:
         start = self._walker.edges.start[edge]

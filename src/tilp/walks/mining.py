@@ -19,12 +19,16 @@ from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, use_workers
 from tilp.rules import MinedRule, Rule, RuleSet
+from tilp.time import gap_classes, gap_lengths, known_ends
+from tilp.time.bins import make_edges
 from tilp.types import MAX_RULES, Grain
 from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
 
 _MAX_RULES = 300_000  # in memory for one relation at a time
 _SEARCH_COST = 0.3  # share of the work, for progress; the rest is counting
 _CANDIDATES = 5  # times as many rules are counted as are returned
+_GAP_PAIRS = 100_000  # pairs of facts to draw gaps from
+_MAX_GAP, _MAX_SHARE = 2**52, 0.5  # of one class in all gaps
 _HASH = np.uint64(0x9E3779B97F4A7C15)
 _KEY = ["form", "length", "relation", "relations", "digits", "code"]
 
@@ -45,6 +49,8 @@ class MiningSettings:
         every_reading: whether facts with a missing date are walked with every possible interval.
         distinct: whether the entities of a walk all differ; see `Walker`.
         only_earlier: whether only facts that start before a query are evidence; see `Walker`.
+        gap_edges: the least gap of each gap class in the unit of the data, ascending from 1; None
+            to choose them by the gaps in train, () for the classes of 0.1.
     """
 
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
@@ -58,10 +64,14 @@ class MiningSettings:
     every_reading: bool = False
     distinct: bool = True
     only_earlier: bool = False
+    gap_edges: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share <= 1.0:
             raise TilpError(f"share is {self.share:g}; it is above 0 and at most 1")
+        edges = self.gap_edges or (1,)
+        if edges[0] != 1 or list(edges) != sorted(set(edges)):
+            raise TilpError(f"gap_edges are {edges}; they ascend from 1")
 
 
 def mine(
@@ -215,7 +225,34 @@ def mining_walker(graph: TemporalGraph, settings: MiningSettings) -> Walker:
         seed=settings.seed,
         every_reading=settings.every_reading, distinct=settings.distinct,
         only_earlier=settings.only_earlier,
+        gap_edges=gap_edges(graph) if settings.gap_edges is None else settings.gap_edges,
     )  # fmt: skip
+
+
+def gap_edges(graph: TemporalGraph) -> tuple[int, ...]:
+    """Return the least gaps of classes, by the gaps between training facts of an entity.
+
+    They double from one class to the next, unless one class then has most of the gaps: then they
+    are quantiles, rounded to what people say.
+    """
+    index = graph.index(("train",))
+    degrees = np.diff(index.offsets)
+    rng = np.random.default_rng(0)
+    edge = rng.integers(0, max(len(index.fact), 1), _GAP_PAIRS * (len(index.fact) > 0))
+    source = np.searchsorted(index.offsets, edge, side="right") - 1
+    other = index.offsets[source] + (rng.random(len(edge)) * degrees[source]).astype(np.int64)
+    first, second = (
+        known_ends(graph.start[rows], graph.end[rows])
+        for rows in (index.fact[edge], index.fact[other])
+    )
+    gaps = gap_lengths(*first, *second)
+    # Those of open dates tell nothing.
+    known = gaps[(gaps > 0) & (gaps < _MAX_GAP)].astype(np.int64)
+    edges, _ = gap_classes((), graph.unit)
+    counts = np.bincount(np.searchsorted(edges, known, side="right"))
+    if counts.max(initial=0) > _MAX_SHARE * len(known):
+        edges = make_edges(known, graph.unit, len(edges))
+    return tuple(edges.tolist())
 
 
 def target_facts(graph: TemporalGraph, settings: MiningSettings) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import split_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
-from tilp.time import possible_intervals
+from tilp.time import gap_classes, possible_intervals
 from tilp.types import Grain
 from tilp.walks import edges as edge_tables
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
@@ -72,6 +72,7 @@ class Walker:
             later ends are not known; see `QueryTable.only_earlier`.
         distinct: whether the entities of a walk all differ. A walk that comes back to an entity
             says what a shorter one says; the paper allows it, and forbids only to use a fact twice.
+        gap_edges: the least gap of each class, ascending from 1; by default those of 0.1.
 
     >>> import tilp
     >>> Walker(tilp.datasets.world(seed=0, size=1_000).graph, max_length=1).max_length
@@ -90,6 +91,7 @@ class Walker:
         every_reading: bool = False,
         only_earlier: bool = False,
         distinct: bool = True,
+        gap_edges: Sequence[int] = (),
     ) -> None:
         if not 1 <= max_length <= MAX_LENGTH:
             raise TilpError(f"the length of rules is {max_length}; it can be 1 to {MAX_LENGTH}")
@@ -105,7 +107,9 @@ class Walker:
         self.max_length, self.limit, self.seed = max_length, limit, seed
         self.grains = tuple(Grain(grain) for grain in grains)
         self._splits = tuple(splits)
-        forms = tuple(FORMS[grain] for grain in self.grains)
+        self.gap_edges, gaps = gap_classes(tuple(gap_edges), graph.unit)
+        every = {**FORMS, Grain.GAP: replace(FORMS[Grain.GAP], query_relations=gaps)}
+        forms = tuple(every[grain] for grain in self.grains)
         self.encoding = RuleEncoding(graph.relations, forms, max_length)
         self._n_codes = max(
             len(form.query_relations) ** len(form.query_pairs(max_length)) for form in forms
@@ -215,8 +219,8 @@ class Walker:
         arrays = np.zeros((self.max_length, n_entities)), np.zeros(n_entities, np.int64)
         space = kernels.SearchWorkspace(*arrays, np.empty(n_edges, np.int64))
         return find_rules(
-            self.edges, self._inverse, table, *_describe_forms(forms), len(self.encoding.forms),
-            self.encoding.n_directed, self.max_length, self.distinct,
+            self.edges, self._inverse, table, *_describe_forms(forms), self.gap_edges,
+            len(self.encoding.forms), self.encoding.n_directed, self.max_length, self.distinct,
             max(min(self.limit, _MIN_SEARCH), self.limit // 10), self.seed, space,
         )  # fmt: skip
 
@@ -305,7 +309,7 @@ class Walker:
         sizes = max(_MIN_SLOTS, 2 * self._n_codes), len(self.graph.entities), len(self.graph)
         space = kernels.Workspace(*(np.zeros(size, np.int32) for size in sizes))
         records, weights = walk(
-            self.edges, trie, table, index, *_describe_forms(self.encoding.forms),
+            self.edges, trie, table, index, *_describe_forms(self.encoding.forms), self.gap_edges,
             self.encoding.n_directed, self.max_length,
             self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order), space,
         )  # fmt: skip

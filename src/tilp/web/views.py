@@ -19,9 +19,11 @@ from tilp.graph import SPLITS, KnownFact, TemporalGraph, Vocabulary
 from tilp.model import TILP
 from tilp.rules import Phrasings, RuleSet
 from tilp.rules.picture import draw_rule
+from tilp.rules.temporal import gap_parts
 from tilp.scoring import Predictions, Query, TopKPredictor
 from tilp.scoring.queries import query_table, read_queries, with_dates
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time
+from tilp.time.bins import parse_length
 from tilp.types import RuleOrder, Unit
 
 _EXAMPLES_TRIED = 32
@@ -221,8 +223,14 @@ class RuleView:
             pl.int_range(pl.len()).alias("index"),
         )
         counts = Counter(word for own in words for word in own)
-        self.temporal_relations = tuple(sorted(counts, key=lambda word: (-counts[word], word)))
-        """Temporal relations in rules, the most frequent first."""
+
+        def by_length(word: str) -> tuple[float, int, str]:
+            parts = gap_parts(word)
+            length = parse_length(parts[0]) if parts else None
+            return length[1] if length else 0.0, -counts[word], word
+
+        self.temporal_relations = tuple(sorted(counts, key=by_length))
+        """Temporal relations in rules, the most frequent first, then gap classes by length."""
 
     def json(self, index: int) -> dict[str, object]:
         """Return a rule with its statistics."""

@@ -33,7 +33,7 @@ export function ruleFilters({ model, relations }, choose) {
     min_support: number({ step: 1 }),
     length: select([ANY, ...same(lengths)]),
     body: select([ANY, ...same(names)]),
-    temporal: select([ANY, ...same(gapsLast(model.words))]),
+    temporal: select([ANY, ...same(model.words)]),
   };
   const element = el(
     "form",
@@ -84,10 +84,4 @@ function number(attributes) {
 
 function same(words) {
   return words.map((word) => [word, word]);
-}
-
-/** Temporal relations without a number first, then gaps by length. */
-function gapsLast(words) {
-  const length = (word) => Number.parseInt(word, 10) || 0;
-  return [...words].sort((one, other) => length(one) - length(other));
 }
