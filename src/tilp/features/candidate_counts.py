@@ -1,7 +1,6 @@
 """Counts of a candidate: its facts, how often it is an answer, and if it is a known answer."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -9,18 +8,11 @@ from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import KNOWN_KINDS, KnownAnswers, Mark, PopularityPrior
 from tilp.learning.candidates import CountsByStart, train_starts
-from tilp.time import FAR
 
 DEGREE, POPULARITY, KNOWN = "degree", "popularity", "known at another time"
-RECENT = (f"recent {DEGREE}", f"recent {POPULARITY}")
-COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS), *RECENT)
-_N_KNOWN = len(KNOWN_KINDS)
-COUNT_PARTS = {
-    DEGREE: [0, 2 + _N_KNOWN], POPULARITY: [1, 3 + _N_KNOWN], KNOWN: [*range(2, 2 + _N_KNOWN)]
-}  # fmt: skip
+COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS))
+COUNT_PARTS = {DEGREE: slice(0, 1), POPULARITY: slice(1, 2), KNOWN: slice(2, None)}
 """Columns of `COUNT_FEATURES` that each contribution is made of."""
-
-_RECENT_SHARE = 0.25  # of the time scale: facts of so long before the end of the evidence
 
 
 class CandidateCounts:
@@ -28,13 +20,10 @@ class CandidateCounts:
 
     `degree` is the logarithm of 1 + the candidate's facts, relative to the median of entities with
     facts; `popularity` that of 1 + the facts that have it as an answer of the query's relation. The
-    next are 1 for an answer that is known at another time, by when that is. The last two are degree
-    and popularity of recent facts alone, where only earlier facts are evidence.
+    others are 1 for an answer that is known at another time, by when that is.
     """
 
-    def __init__(
-        self, graph: TemporalGraph, prior: PopularityPrior, time_scale: float = 1.0
-    ) -> None:
+    def __init__(self, graph: TemporalGraph, prior: PopularityPrior) -> None:
         self._graph = graph
         self._prior = prior
         self._degree = np.diff(graph.index(("train",)).offsets)
@@ -45,8 +34,6 @@ class CandidateCounts:
             train, self._typical = graph.span("train"), 0.0  # a median would be of later facts
             ends, starts = [graph.subject[train], graph.object[train]], train_starts(graph)
             self._by_start = CountsByStart(np.concatenate(ends), np.tile(starts, 2))
-            self._window = max(1, round(_RECENT_SHARE * time_scale))
-            self._starts = np.append(-FAR, np.unique(starts[np.abs(starts) < FAR]))
 
     def facts(self, query: QueryTable, candidate: int) -> int:
         """Return how many facts a candidate of a single query has."""
@@ -79,16 +66,7 @@ class CandidateCounts:
         index = np.searchsorted(keys[:-1], query * n_entities + candidate)
         row = np.flatnonzero(keys[index] == query * n_entities + candidate)
         features[row, 2 + known.mark[index[row]] - Mark.KNOWN] = 1.0
-        if self._by_start is not None:
-            # The last fact of the evidence may lie well before the query.
-            until = self._starts[np.searchsorted(self._starts[1:], latest, side="right")]
-            for column, counts in ((-2, self._degrees), (-1, partial(self._answers, relation))):
-                recent = counts(candidate, until) - counts(candidate, until - self._window)
-                features[:, column] = np.log1p(recent)
         return features
-
-    def _answers(self, relation: Ids, candidate: Ids, latest: Indices) -> Indices:
-        return self._prior.counts(relation, candidate, latest)[0]
 
     def add_to_all(
         self, queries: QueryTable, known: KnownAnswers, weight: Floats, score: Floats

@@ -58,8 +58,6 @@ class LogLinearWeights:
         missing = [name for name in _SAVED_NAMES if name not in arrays]
         if missing:
             raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
-        more = _N_COUNTS - arrays["counts"].shape[1]  # of models that lack recent counts
-        arrays = {**arrays, "counts": np.pad(arrays["counts"], ((0, 0), (0, more)))}
         saved = (arrays[name] for name in _SAVED_NAMES)
         values: list[Any] = [value if value.ndim else float(value) for value in saved]
         return cls(*values)

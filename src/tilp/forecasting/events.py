@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.candidate_history import FAR
 from tilp._kernels.tlogic import TLogicRules
 from tilp._kernels.types import ByAnswer, ByEntityRelation, ByPair, ByRelation, ByTime
 from tilp._utils.arrays import ColumnTable, Floats, Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.rules import Atom, Constraint, MinedRule, Rule, RuleSet
+from tilp.time import FAR
 from tilp.types import Unit
 
 

@@ -195,8 +195,8 @@ class PopularityPrior:
         mask = count > 0
         offsets = np.append(0, np.cumsum(mask))[offsets]
         probability = self._smooth(count[mask], total[mask])
-        row = row.reshape(-1).astype(np.int32)
-        return row, offsets, self.entity[index[mask]], probability
+        of_query: Ids = row.reshape(-1).astype(np.int32)
+        return of_query, offsets, self.entity[index[mask]], probability
 
     def _smooth(self, count: Indices, total: Indices) -> Floats:
         return (1 - _UNIFORM_SHARE) * count / np.maximum(total, 1) + self.min_probability

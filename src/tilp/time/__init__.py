@@ -47,9 +47,10 @@ from tilp.types import Unit
 __all__ = [
     "FAR", "GAP_CLASSES", "OPEN_END", "OPEN_START", "UNDECIDED", "UNKNOWN", "Allen", "Interval",
     "ParsedDate", "TemporalRelation", "Unit", "allen", "allen_code", "allen_codes",
-    "choose_unit", "end_as_of", "ends_as_of", "format_length", "format_time", "gap_code", "gap_codes", "gap_lengths",
-    "known_ends", "parse_date", "possible_intervals", "possible_relations", "relation_words",
-    "temporal_relation", "temporal_relation_code", "temporal_relation_codes", "unit_words",
+    "choose_unit", "end_as_of", "ends_as_of", "format_length", "format_time", "gap_code",
+    "gap_codes", "gap_lengths", "known_ends", "parse_date", "possible_intervals",
+    "possible_relations", "relation_words", "temporal_relation", "temporal_relation_code",
+    "temporal_relation_codes", "unit_words",
 ]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)
