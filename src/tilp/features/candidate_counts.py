@@ -73,8 +73,7 @@ class CandidateCounts:
     ) -> None:
         """Add the weighted features to the scores of all entities, a row for each query, in place.
 
-        Those of a relation and time are the same, but for known answers and ends of the query's own
-        fact.
+        Those of a relation and time are the same, but for known answers and the query's own fact.
         """
         n = len(self._degree)
         of_known = np.repeat(np.arange(len(queries)), np.diff(known.offsets))

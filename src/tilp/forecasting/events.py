@@ -67,10 +67,9 @@ class TimedEdges:
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def extending(self, old: TimedEdges) -> TimedEdges:
-        """Return these edges, sorted by merging what is new into the sort orders of old ones.
+        """Merge edges that are later than all old ones into their sort orders; return all edges.
 
-        That is so if all old edges are among these, and all others are later; else all are sorted
-        when that is needed.
+        Nothing is merged where others are new, or old ones are gone: then all are sorted.
         """
         new = self.time > old.time.max(initial=-FAR)
         rows, added = np.flatnonzero(~new), np.flatnonzero(new)
