@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 
-from tilp._kernels.candidate_history import FAR
 from tilp.learning import KNOWN_KINDS
 from tilp.rules import Atom, Constraint, Rule
 from tilp.time import (
+    FAR,
     GAP_CLASSES,
     OPEN_END,
     OPEN_START,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tilp
 from oracles import clipped, edges_of, nearest_intervals
 from strategies import all_queries, every_candidate, shared_queries
-from tilp._kernels.candidate_history import FAR, N_ALLEN
+from tilp._kernels.candidate_history import N_ALLEN
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,
@@ -20,7 +20,7 @@ from tilp.features.candidate_history import (
     listed_candidates,
 )
 from tilp.graph import QueryTable
-from tilp.time import OPEN_END, OPEN_START, Allen, Interval, allen, known_ends
+from tilp.time import FAR, OPEN_END, OPEN_START, Allen, Interval, allen, known_ends
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)

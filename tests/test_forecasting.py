@@ -311,7 +311,7 @@ def test_later_edges_are_merged_into_sort_orders(graph, time, later):
     """Merged or sorted anew, as where what is new is not later than all else: it is the same."""
     edges = TimedEdges.of(graph, "train")
     old = edges[edges.time < time if later else edges.time >= time]
-    make_evidence(old), old.by_relation  # noqa: B018
+    make_evidence(old), old.by_relation
     grown = TimedEdges.of(graph, "train").extending(old)
     assert len(grown.orders) == (6 if later or len(old.time) in (0, len(edges.time)) else 0)
     parts = [(*make_evidence(each), each.by_relation) for each in (grown, edges)]

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 import tilp
 from strategies import DATES, all_queries, every_candidate, shared_queries
-from tilp._kernels.candidate_history import FAR
 from tilp._kernels.random_walks import _DENSE
 from tilp.features.candidate_history import fact_edges, listed_candidates
 from tilp.features.random_walks import MIN_PROBABILITY, RandomWalks, WalkChains, time_scale
 from tilp.graph import QueryTable
-from tilp.time import UNKNOWN
+from tilp.time import FAR, UNKNOWN
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)

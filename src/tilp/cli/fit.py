@@ -92,7 +92,7 @@ def fit_command(
             date; duration: as in the paper, a draw from the lengths of the relation's facts; open:
             no bound on that side; unknown: no imputation, a rule counts if it may hold.
         only_earlier: Learn and answer with facts that started before the query's start alone; ends
-            after it are not known. For queries about a time that the data do not reach.
+            from then on are not known. For queries about a time that the data do not reach.
         top: Most rules to keep for a relation and direction. Most relations keep far fewer: a rule
             must explain answers that the others do not.
         rules: Learn weights for the rules of this file, and mine none: JSON lines as tilp mine and

@@ -1,7 +1,6 @@
 """Counts of a candidate: its facts, how often it is an answer, if it is known, and its kind."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -10,19 +9,13 @@ from tilp.features.entity_kinds import EntityKinds
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import KNOWN_KINDS, KnownAnswers, Mark, PopularityPrior
 from tilp.learning.candidates import CountsByStart, train_starts
-from tilp.time import FAR
 
 DEGREE, POPULARITY, KNOWN, KIND = "degree", "popularity", "known at another time", "kind"
-RECENT = (f"recent {DEGREE}", f"recent {POPULARITY}")
-COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS), *RECENT, KIND)
-_N_KNOWN = len(KNOWN_KINDS)
+COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS), KIND)
 COUNT_PARTS = {
-    DEGREE: [0, 2 + _N_KNOWN], POPULARITY: [1, 3 + _N_KNOWN], KNOWN: [*range(2, 2 + _N_KNOWN)],
-    KIND: [-1],
+    DEGREE: slice(0, 1), POPULARITY: slice(1, 2), KNOWN: slice(2, -1), KIND: slice(-1, None)
 }  # fmt: skip
 """Columns of `COUNT_FEATURES` that each contribution is made of."""
-
-_RECENT_SHARE = 0.25  # of the time scale: facts of so long before the end of the evidence
 
 
 class CandidateCounts:
@@ -30,14 +23,11 @@ class CandidateCounts:
 
     `degree` is the logarithm of 1 + the candidate's facts, relative to the median of entities with
     facts; `popularity` that of 1 + the facts that have it as an answer of the query's relation. The
-    next are 1 for an answer that is known at another time, by when that is. Then come degree and
-    popularity of recent facts alone, where only earlier facts are evidence. `kind` is 1 for a
+    next are 1 for an answer that is known at another time, by when that is. `kind` is 1 for a
     candidate of a kind that the relation never has as an answer.
     """
 
-    def __init__(
-        self, graph: TemporalGraph, prior: PopularityPrior, time_scale: float = 1.0
-    ) -> None:
+    def __init__(self, graph: TemporalGraph, prior: PopularityPrior) -> None:
         self._graph = graph
         self._prior = prior
         self._degree = np.diff(graph.index(("train",)).offsets)
@@ -49,8 +39,6 @@ class CandidateCounts:
             train, self._typical = graph.span("train"), 0.0  # a median would be of later facts
             ends, starts = [graph.subject[train], graph.object[train]], train_starts(graph)
             self._by_start = CountsByStart(np.concatenate(ends), np.tile(starts, 2))
-            self._window = max(1, round(_RECENT_SHARE * time_scale))
-            self._starts = np.append(-FAR, np.unique(starts[np.abs(starts) < FAR]))
 
     def facts(self, query: QueryTable, candidate: int) -> int:
         """Return how many facts a candidate of a single query has."""
@@ -83,25 +71,15 @@ class CandidateCounts:
         index = np.searchsorted(keys[:-1], query * n_entities + candidate)
         row = np.flatnonzero(keys[index] == query * n_entities + candidate)
         features[row, 2 + known.mark[index[row]] - Mark.KNOWN] = 1.0
-        if self._by_start is not None:
-            # The last fact of the evidence may lie well before the query.
-            until = self._starts[np.searchsorted(self._starts[1:], latest, side="right")]
-            for column, counts in ((-3, self._degrees), (-2, partial(self._answers, relation))):
-                recent = counts(candidate, until) - counts(candidate, until - self._window)
-                features[:, column] = np.log1p(recent)
         features[:, -1] = self.kinds.never(queries, offsets, candidate)
         return features
-
-    def _answers(self, relation: Ids, candidate: Ids, latest: Indices) -> Indices:
-        return self._prior.counts(relation, candidate, latest)[0]
 
     def add_to_all(
         self, queries: QueryTable, known: KnownAnswers, weight: Floats, score: Floats
     ) -> None:
         """Add the weighted features to the scores of all entities, a row for each query, in place.
 
-        Those of a relation and time are the same, but for known answers and ends of the query's own
-        fact.
+        Those of a relation and time are the same, but for known answers and the query's own fact.
         """
         n = len(self._degree)
         of_known = np.repeat(np.arange(len(queries)), np.diff(known.offsets))

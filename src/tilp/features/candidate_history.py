@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tilp._kernels import candidate_history as kernels
-from tilp._kernels.candidate_history import FAR, N_ALLEN, FactEdges, FactGroups, NearestFacts
+from tilp._kernels.candidate_history import N_ALLEN, FactEdges, FactGroups, NearestFacts
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.time import Allen, Unit, ends_as_of, known_ends
+from tilp.time import FAR, Allen, Unit, ends_as_of, known_ends
 from tilp.time.bins import bin_words, said_lengths
 
 HISTORY_KINDS = ("other facts", "facts with the subject")

@@ -65,8 +65,7 @@ class LogLinearScorer:
         self.random_walks = RandomWalks.for_walker(
             walker, edges, weights.time_scale, self._walk_length
         )
-        prior = self.rule_scorer.prior
-        self.counts = CandidateCounts(walker.graph, prior, weights.time_scale)
+        self.counts = CandidateCounts(walker.graph, self.rule_scorer.prior)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.lists_all:

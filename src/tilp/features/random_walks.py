@@ -13,11 +13,11 @@ from math import inf
 import numpy as np
 
 from tilp._kernels import random_walks as kernels
-from tilp._kernels.candidate_history import FAR, FactEdges
+from tilp._kernels.candidate_history import FactEdges
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Indices, ranges_to_indices
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.time import ends_as_of, known_ends
+from tilp.time import FAR, ends_as_of, known_ends
 from tilp.walks import Walker
 
 _FEW_EDGES = 200_000  # of a graph: none of its steps is limited

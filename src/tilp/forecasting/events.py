@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.candidate_history import FAR
 from tilp._kernels.tlogic import TLogicRules
 from tilp._kernels.types import ByAnswer, ByEntityRelation, ByPair, ByRelation, ByTime
 from tilp._utils.arrays import ColumnTable, Floats, Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.rules import Atom, Constraint, MinedRule, Rule, RuleSet
+from tilp.time import FAR
 from tilp.types import Unit
 
 
@@ -67,10 +67,9 @@ class TimedEdges:
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def extending(self, old: TimedEdges) -> TimedEdges:
-        """Return these edges, sorted by merging what is new into the sort orders of old ones.
+        """Merge edges that are later than all old ones into their sort orders; return all edges.
 
-        That is so if all old edges are among these, and all others are later; else all are sorted
-        when that is needed.
+        Nothing is merged where others are new, or old ones are gone: then all are sorted.
         """
         new = self.time > old.time.max(initial=-FAR)
         rows, added = np.flatnonzero(~new), np.flatnonzero(new)

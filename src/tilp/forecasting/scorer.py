@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilp._kernels import recency as kernel
-from tilp._kernels.candidate_history import FAR
 from tilp._kernels.recency import Evidence, WeightBlocks
 from tilp._utils.arrays import Floats, Ids, Ints
 from tilp.forecasting.events import TimedEdges, event_times
@@ -19,7 +18,7 @@ from tilp.rules import Atom, Constraint, Rule
 from tilp.scoring import Scores
 from tilp.scoring import scorer as scoring
 from tilp.scoring.scorer import NOT_SCORED, Contribution, FactPath, ReasonKind
-from tilp.time import UNKNOWN, format_length
+from tilp.time import FAR, UNKNOWN, format_length
 
 if TYPE_CHECKING:
     from tilp.forecasting.recency import ForecastModel

@@ -70,10 +70,7 @@ class QueryTable(ColumnTable):
         return replace(self, start=start, end=end, unknown=np.zeros_like(self.unknown))
 
     def only_earlier(self) -> QueryTable:
-        """Return the same queries, for which only facts that start before them are evidence.
-
-        A query without a start in time is asked with all facts.
-        """
+        """Return the same queries with earlier facts as evidence; with all without a start."""
         before = np.where(self.start <= -FAR, OPEN_END, self.start - 1)
         return replace(self, latest=np.minimum(self.latest, before))
 

@@ -86,11 +86,8 @@ class CountsByStart:
 
     def __init__(self, key: Ids | Indices, start: Indices) -> None:
         self._starts, rank = np.unique(start, return_inverse=True)
+        self._width = len(self._starts) + 1
         self._sorted = np.sort(key.astype(np.int64) * self._width + rank.reshape(-1))
-
-    @property
-    def _width(self) -> int:
-        return len(self._starts) + 1
 
     def __call__(self, key: Ids | Indices, latest: Indices) -> Indices:
         """Return how many items of each key start by then."""
@@ -101,16 +98,14 @@ class CountsByStart:
 
 @dataclass(frozen=True)
 class PopularityPrior:
-    """Distribution over candidates for each directed relation, from the counts in train.
-
-    With `starts`, counts are of facts that start by a query's `latest`.
-    """
+    """Distribution over candidates for each directed relation, from the counts in train."""
 
     offsets: Indices  # where the candidates of each directed relation begin, and where the last end
     entity: Ids  # candidates that train has, ascending
     count: Indices  # how often train has each of them
     n_entities: int  # count of all entities
-    starts: tuple[CountsByStart, CountsByStart] | None = None  # of keys, and of relations
+    # Of relations and entities, and of relations: counts are of facts by a query's `latest`.
+    starts: tuple[CountsByStart, CountsByStart] | None = None
 
     def __post_init__(self) -> None:
         for name in ("offsets", "entity", "count"):
@@ -183,10 +178,7 @@ class PopularityPrior:
         return count, self._n_answers[relation]
 
     def by_start(self, queries: QueryTable) -> tuple[Ids, Indices, Ids, Floats]:
-        """Return the row of each query, and offsets of rows, entities and their probabilities.
-
-        A row has the entities that a relation has as answers by some time.
-        """
+        """Return the row of each query's relation and time; offsets, entities, probabilities."""
         columns = np.stack([queries.directed_relation.astype(np.int64), queries.latest])
         (relation, latest), row = np.unique(columns, axis=1, return_inverse=True)
         offsets, index = ranges_to_indices(self.offsets[relation], self.offsets[relation + 1])
@@ -195,8 +187,8 @@ class PopularityPrior:
         mask = count > 0
         offsets = np.append(0, np.cumsum(mask))[offsets]
         probability = self._smooth(count[mask], total[mask])
-        row = row.reshape(-1).astype(np.int32)
-        return row, offsets, self.entity[index[mask]], probability
+        of_query: Ids = row.reshape(-1).astype(np.int32)
+        return of_query, offsets, self.entity[index[mask]], probability
 
     def _smooth(self, count: Indices, total: Indices) -> Floats:
         return (1 - _UNIFORM_SHARE) * count / np.maximum(total, 1) + self.min_probability

@@ -75,24 +75,29 @@ def forecast_queries(graph: TemporalGraph, facts: Indices, seed: int) -> QueryTa
     after the last fact of train.
     """
     queries = QueryTable.of_facts(graph, facts, walked=True)
-    starts = [known_ends(graph.start[part], graph.end[part])[0] for part in
-              (graph.span("train"), graph.span("valid"))]  # fmt: skip
-    train, valid = (start[np.abs(start) < FAR] for start in starts)
+    start = known_ends(graph.start, graph.end)[0]
+    parts = (start[graph.span(split)] for split in ("train", "valid"))
+    train, valid = (part[np.abs(part) < FAR] for part in parts)
     if not len(valid) or not len(train):
         return queries.only_earlier()
     lags = np.maximum(np.sort(valid) - 1 - train.max(), 0)
-    lag = lags[(keyed_uniform(seed, queries.fact) * len(lags)).astype(np.int64)]
+    # Another seed than that of folds: all of these have the same lags.
+    lag = lags[(keyed_uniform(seed + 2, queries.fact) * len(lags)).astype(np.int64)]
     dated = np.abs(queries.start) < FAR
     return replace(queries, latest=np.where(dated, queries.start - 1 - lag, queries.latest))
 
 
-def training_queries(graph: TemporalGraph, facts: Indices) -> QueryTable:
+def training_queries(
+    graph: TemporalGraph, facts: Indices, walker: Walker | None = None
+) -> QueryTable:
     """Return training facts as queries in both directions, without untypical ones.
 
     Without its own fact, a training query often leaves an end with no other edge; held-out facts
     nearly always leave two or more. So only queries that leave two are learned from, unless there
-    are none, as in a sparse graph.
+    are none, as in a sparse graph. Where only earlier facts are evidence, all are typical.
     """
+    if walker is not None and walker.only_earlier:
+        return forecast_queries(graph, facts, walker.seed)
     queries = QueryTable.of_facts(graph, facts, walked=True)
     degree = np.diff(graph.index(("train",)).offsets)
     min_degree = _MIN_OTHER_EDGES + 1  # with the query's own edge

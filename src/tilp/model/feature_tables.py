@@ -12,7 +12,7 @@ import polars as pl
 from tilp._utils.arrays import Floats
 from tilp._utils.text import percent
 from tilp.errors import TilpError
-from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, KIND, POPULARITY, RECENT
+from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, KIND, POPULARITY
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges
 from tilp.features.log_linear import DENSE_FEATURES, TERMS, LogLinearWeights
 from tilp.features.paper import features as paper
@@ -236,8 +236,6 @@ _MEANING = {
     DEGREE: "the logarithm of how many facts the candidate has, against the median",
     POPULARITY: "the logarithm of how often it is an answer of the relation",
     **{f"known {kind}": f"it is a known answer {kind} the query's time" for kind in KNOWN_KINDS},
-    RECENT[0]: "likewise of its facts shortly before the evidence ends",
-    RECENT[1]: "likewise of such facts of the relation",
     KIND: "it is of a kind that the relation never has as an answer",
 }
 

@@ -23,12 +23,7 @@ from tilp.features.paper.features import FEATURES
 from tilp.features.term_weights import stack_terms
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior, rule_selection
-from tilp.learning.examples import (
-    TrainingExamples,
-    forecast_queries,
-    make_training_examples,
-    training_queries,
-)
+from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
 from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import FitContext, ModelSettings
@@ -186,10 +181,7 @@ def apply_to_queries(
     compiled = walker.encoding.compiled(rows)
     held_out_rows, is_walked = held_out_facts(graph, settings)
     ranker = Ranker(graph, held_out_rows, walked=is_walked)
-    facts = target_facts(graph, settings.mining)
-    queries = training_queries(graph, facts)
-    if walker.only_earlier:
-        queries = forecast_queries(graph, facts, settings.seed)
+    queries = training_queries(graph, target_facts(graph, settings.mining), walker)
     if not len(graph.rows("valid")):
         queries = queries[~np.isin(queries.fact, ranker.queries.fact)]
     held_out_queries = ranker.queries

@@ -81,10 +81,9 @@ class TILP(Params):
             the relation last, as in the paper; `open`: since ever, or until today; `unknown`:
             not at all, so that a rule counts if it may hold.
         only_earlier: Learn and answer with nothing but the facts that started before the query's
-            start (bool, default False). An end after it is not known yet: the start stands for
-            it, as for a missing one. A query without any date is asked with all facts, and facts
-            without a start are always evidence. Needs `missing="point"`, and features other than
-            the paper's.
+            start (bool, default False). An end from then on is not known: the start stands for
+            it, as for a missing one. A query without any date is asked with all facts. Needs
+            `missing="point"`, and features other than the paper's.
         min_support: Drop rules that reach fewer than this many training facts (int, default 2).
             Raise it for noisy data.
         max_rules: Keep at most this many rules for each relation and direction (int, default

@@ -238,10 +238,10 @@ class RuleScorer:
         learned = weights.rule, weights.factor, weights.walks_power
         priors = relation, prior.offsets, prior.entity, self._prior_score
         if prior.starts is not None:
-            *rows, probability = prior.by_start(self.fill_dates(queries))
-            sizes, of_row = np.diff(rows[1]), np.empty(len(rows[1]) - 1, np.int32)
-            of_row[rows[0]] = relation
-            priors = *rows, weights.prior[np.repeat(of_row, sizes)] * probability
+            row, offsets, entity, probability = prior.by_start(self.fill_dates(queries))
+            weight = np.empty(len(offsets) - 1)
+            weight[row] = weights.prior[relation]
+            priors = row, offsets, entity, np.repeat(weight, np.diff(offsets)) * probability
         offsets, candidate, score, reached = score_candidates(
             *walks, relation, queries.answer, *answers, *learned, *priors, self._default,
             prior.n_entities,
@@ -271,8 +271,8 @@ class RuleScorer:
         self, queries: QueryTable, offsets: Ints, candidate: Ids, score: Floats, total: Floats
     ) -> _Parts:
         """Split a total, some function of φ, by the shares that rules and prior have in φ."""
-        columns = queries.directed_relation, self.fill_dates(queries).latest
-        relation, latest = (np.repeat(column, np.diff(offsets)) for column in columns)
+        relation = np.repeat(queries.directed_relation, np.diff(offsets))
+        latest = np.repeat(self.fill_dates(queries).latest, np.diff(offsets))
         probability = self.prior.probabilities(relation, candidate, latest)
         prior = self._weights.prior[relation] * probability
         share = prior / score
