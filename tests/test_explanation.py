@@ -22,7 +22,7 @@ from tilp.learning.rule_weights import TrainingSettings
 from tilp.rules import Atom, Phrasings
 from tilp.scoring import RuleScorer
 from tilp.scoring.queries import query_table
-from tilp.time import UNKNOWN, Interval, known_ends
+from tilp.time import UNKNOWN, Interval, gap_classes, known_ends
 
 QUICK = {
     "max_length": 2,
@@ -364,14 +364,15 @@ def settled_interval(query, world):
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
 def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
     edges = edges_of(world)
-    grains = model.settings.mining.grains
+    mining = model.settings.mining
+    gaps = gap_classes(mining.gap_edges, world.unit)
     for query, answer in asked(world, seed=2, count=8):
         subject, _, time = settled_interval(query, world)
         atom = Atom(query.relation, query.subject is None)
         walks = {}
         for walk in walks_from(edges, subject, 2, -1):
             if world.entities.label(walk[-1][1]) == answer:
-                for rule in {lift(walk, atom, time, grain) for grain in grains}:
+                for rule in {lift(walk, atom, time, grain, gaps) for grain in mining.grains}:
                     walks.setdefault(rule, []).append(walk)
         found = model.explain(query, answer, groundings=10_000, max_reasons=None)
         own = [one for one in found.reasons if not one.of_rival]
@@ -384,7 +385,7 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
             assert one.text == Phrasings().rule(one.rule.rule, world.unit)
         for one in own:
             rules = [member.rule.rule for member in one.members if member.rule is not None]
-            gaps = {
+            gap_of = {
                 tuple((edge[3], edge[0].inverse) for edge in walk): walk_gap(walk, time)
                 for rule in rules
                 for walk in walks[rule]
@@ -394,8 +395,8 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
                 for grounding in one.groundings
             ]
             if all(member.rule is not None for member in one.members):
-                assert set(paths) == set(gaps)
-                nearest = [gaps[path] for path in paths[: len(walks[rules[0]])]]
+                assert set(paths) == set(gap_of)
+                nearest = [gap_of[path] for path in paths[: len(walks[rules[0]])]]
                 assert nearest == sorted(nearest)
             for grounding in one.groundings:
                 assert all(world.fact(step.fact_id) == step.fact for step in grounding.steps)

@@ -11,8 +11,8 @@ from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.rules import RuleSet
 from tilp.types import Grain
-from tilp.walks import MiningSettings, Walker, mine
-from tilp.walks.mining import MiningCheckpoint
+from tilp.walks import MiningSettings, mine
+from tilp.walks.mining import MiningCheckpoint, mining_walker
 
 PAIRS = MiningSettings(grains=(Grain.PAIRS,))
 
@@ -70,7 +70,7 @@ def test_threads_do_not_change_the_result(world, threads):
 def test_statistics_are_those_of_the_walker(world):
     settings = MiningSettings(max_length=2, top=50)
     rules = mine(world.graph, ["diedIn"], settings)
-    walker = Walker(world.graph, max_length=2)
+    walker = mining_walker(world.graph, settings)
     relation = world.graph.relations.find("diedIn")
     rows = np.flatnonzero(world.graph.relation[world.graph.span("train")] == relation)
     queries = QueryTable.of_facts(world.graph, rows, walked=True)

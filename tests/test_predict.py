@@ -279,7 +279,7 @@ def test_of_many_queries_the_wrong_one_is_named(model):
 def scores_by_hand(model, graph, query):
     """The score of every entity: what walks of the rules give it (eq. 15), and the prior."""
     mining = model.settings.mining
-    options = {"limit": mining.limit, "seed": mining.seed}
+    options = {"limit": mining.limit, "seed": mining.seed, "gap_edges": mining.gap_edges}
     walker = Walker(graph, grains=mining.grains, max_length=mining.max_length, **options)
     names = set(graph.relations)
     rules = [

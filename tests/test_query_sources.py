@@ -185,14 +185,14 @@ def test_a_name_with_brackets_is_no_pattern(tmp_path):
 
 
 def test_a_whole_relation_is_asked_of_all_that_have_it(small):
-    found = queries_of(small, "likes", "1990")
+    found = queries_of(small, "likes", "1990", all_subjects=True)
     assert found.to_dicts() == [
         {"relation": "likes", "subject": name, "object": None, "start": "1990", "end": None}
         for name in ("1", "Ben")  # two are called Ada: the id says which
     ]
-    inverse = queries_of(small, "likes^-1")
+    inverse = queries_of(small, "likes^-1", all_subjects=True)
     assert inverse["object"].to_list() == ["Ben", "3"] and inverse["subject"].null_count() == 2
-    assert queries_of(small, "likes⁻¹").equals(inverse)
+    assert queries_of(small, "likes⁻¹", all_subjects=True).equals(inverse)
     with pytest.raises(TilpError, match="no relation is named 'like'; did you mean 'likes'"):
         queries_of(small, "like")
 

@@ -20,6 +20,7 @@ from tilp.learning.rule_weights import LogWeights, Objective
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer, RuleWeights, Scores
 from tilp.walks import MiningSettings, Walker, mine
+from tilp.walks.mining import mining_walker
 
 SEEDS = st.integers(0, 2**32 - 1)
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
@@ -191,8 +192,9 @@ def world():
 
 
 def test_scores_of_a_world_do_not_depend_on_batches(world):
-    rules = [one.rule for one in mine(world, ["livesIn", "playsFor"], MiningSettings(max_length=2))]
-    walker = Walker(world, max_length=2)
+    mining = MiningSettings(max_length=2)
+    rules = [one.rule for one in mine(world, ["livesIn", "playsFor"], mining)]
+    walker = mining_walker(world, mining)
     scorer = RuleScorer(walker, rules, random_weights(world, len(rules), 1, 0.3))
     queries = QueryTable.of_facts(world, np.asarray(world.rows("test"), np.int64), walked=False)
     together = scorer(queries)
@@ -206,8 +208,9 @@ def test_scores_of_a_world_do_not_depend_on_batches(world):
 
 @pytest.mark.parametrize("walks_power", [0.0, 0.3])
 def test_what_is_applied_once_can_be_scored_with_any_power(world, walks_power):
-    rules = [one.rule for one in mine(world, ["livesIn"], MiningSettings(max_length=2))]
-    walker = Walker(world, max_length=2)
+    mining = MiningSettings(max_length=2)
+    rules = [one.rule for one in mine(world, ["livesIn"], mining)]
+    walker = mining_walker(world, mining)
     weights = random_weights(world, len(rules), 2, walks_power)
     rows = np.asarray(world.rows("test"), np.int64)
     queries = QueryTable.of_facts(world, rows, walked=False)

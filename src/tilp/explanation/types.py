@@ -91,7 +91,8 @@ class Reason:
         kind: `chain`: facts that lead from the query's entity to the candidate; `candidate`: facts
             of the candidate alone; `prior`: how common the candidate is; `connection`: random
             walks that no chain stands for; `rest`: what cannot be attributed.
-        relations: The chain, from the query's entity; of `candidate`, one relation, read from it.
+        relations: The chain, from the query's entity; of `candidate`, one relation, read from it,
+            or none if it is about the candidate's kind.
         score: Summand of the candidate's score.
         rival: Summand of the rival's score from the same evidence.
         text: The reason as a sentence with names and dates.

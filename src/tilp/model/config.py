@@ -156,7 +156,8 @@ class ModelSettings:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
             _refuse_removed(training)
             mining["grains"] = tuple(map(Grain, mining["grains"]))
-            mining["gap_edges"] = tuple(mining.get("gap_edges") or ())
+            edges = mining.get("gap_edges", ())  # 0.1 had classes of its own
+            mining["gap_edges"] = None if edges is None else tuple(edges)
             training["weights"] = Weights(training["weights"])
             values |= {
                 "mining": MiningSettings(**mining),

@@ -101,7 +101,7 @@ class Phrasings:
             unit: Unit of time of its gaps (default None: not known).
 
         >>> from tilp.rules import parse_rule
-        >>> rule = parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & 3-4 before(I1,I2)")
+        >>> rule = parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & 3-4 years before(I1,I2)")
         >>> print(Phrasings().rule(rule, Unit.YEAR))
         Someone or something won another, if the first nominated the other 3 to 4 years before that.
         """
