@@ -23,13 +23,13 @@ def walk(
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
     Walks do not revisit an entity if `distinct`. Without a body in `index`, all rules are counted.
-    `body_pairs` and `code_types` describe the temporal forms, `gap_edges` the gap classes. Past `limit` steps of one length from
-    one subject, prefixes are sampled; where rules are given, past as many along one chain of
-    relations. `ENDS` records query, form, length, relations, digits, code, end and count;
-    `RULE_ENDS` query, the rule's position in the index, end and count; `MARKED` query, rule, walks,
-    and walks to each mark. Returns the records, and for each query and length how many walks a
-    counted one stands for: 1 without sampling, else, if all rules are counted, the factor that
-    makes the counts unbiased estimates.
+    `body_pairs` and `code_types` describe the temporal forms, `gap_edges` the gap classes. Past
+    `limit` steps of one length from one subject, prefixes are sampled; where rules are given, past
+    as many along one chain of relations. `ENDS` records query, form, length, relations, digits,
+    code, end and count; `RULE_ENDS` query, the rule's position in the index, end and count;
+    `MARKED` query, rule, walks, and walks to each mark. Returns the records, and for each query and
+    length how many walks a counted one stands for: 1 without sampling, else, if all rules are
+    counted, the factor that makes the counts unbiased estimates.
     """
     pairs_used = np.zeros(3, dtype=np.bool_)
     for form in range(len(body_pairs)):

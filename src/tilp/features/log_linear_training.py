@@ -91,7 +91,7 @@ def fit_log_linear(
             progress(share)
     by_fold = zip(*(weights[relation] for relation in range(n_directed)), strict=True)
     counts = np.zeros((n_directed, len(COUNT_FEATURES)))
-    if Part.KINDS not in settings.without:
+    if Part.KINDS not in settings.without and not scorer.walker.only_earlier:
         counts[:, -1] = EntityKinds(graph).weights(queries, settings.seed)
     n_rules = len(out_of_fold[0].rule)
     return tuple(_join_weights(fold, learner, n_rules, counts) for fold in by_fold)
