@@ -157,6 +157,7 @@ def merge_facts(
             f"{graph.unit.value}s; read the new ones with unit={graph.unit.value!r} "
             f"(--unit {graph.unit.value})"
         )
+    new = new.canonical()
     entities, entity_index = _match_names(graph.entities, new.entities, labels)
     relations, relation_index = _match_names(graph.relations, new.relations, labels)
     indices = zip(_TRIPLE, (entity_index, relation_index, entity_index), strict=True)

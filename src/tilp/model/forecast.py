@@ -127,7 +127,7 @@ class ForecastRules(TILP):
         Raises:
             TilpError: No training fact has a date.
         """
-        stages = Stages(progress)
+        stages, graph = Stages(progress), graph.canonical()
         with stages("fit") as advance:
             fitted = self._learner().fit(graph, progress=advance)
         self._use(graph, fitted)

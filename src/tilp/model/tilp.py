@@ -292,7 +292,9 @@ class TILP(Params):
     ) -> TILP:
         """Mine rules in the train split, and learn their weights and those of features.
 
-        The valid split decides when to stop; without one, a tenth of train decides.
+        The valid split decides when to stop; without one, a tenth of train decides. The order of
+        facts is no matter: the model's graph has them sorted (`TemporalGraph.canonical`), and ids
+        of facts in explanations are rows of it.
 
         Args:
             graph: The facts.
@@ -317,6 +319,7 @@ class TILP(Params):
         """
         if not len(graph.rows("train")):
             raise TilpError("there are no training facts to learn from")
+        graph = graph.canonical()
         settings = self.settings_for(graph)
         given = None
         if rules is not None:
