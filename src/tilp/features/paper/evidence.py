@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp._kernels.nearest_facts import DatedEdges, gather_evidence
 from tilp._kernels.types import ListedCandidates
-from tilp._utils.arrays import Ids, Indices, Ints, Mask, read_only, read_only_tuple
+from tilp._utils.arrays import Floats, Ids, Indices, Ints, Mask, read_only, read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, split_by_cost
 from tilp.time import known_ends
@@ -38,6 +38,11 @@ class DatedEvidence(NamedTuple):
     query_relation: Ids  # directed relation of the query
     relation: Ids  # directed relation of the evidence
     difference: Ints  # T_s - t_s
+
+    @property
+    def distance(self) -> Floats:
+        """|T_s - t_s|."""
+        return np.abs(self.difference.astype(np.float64))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ Names are stored as their bytes, one after the other, and where each begins. Eve
 into memory as it is on disk.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tilp._utils.files import file_digest, read_note, write_note
 from tilp.errors import DataError
+from tilp.graph.graph import SORT_KEYS
 
 METADATA = "pack.json"  # the file that makes a folder a packed graph
 
@@ -103,6 +105,37 @@ class ArrayOnDisk:
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         return np.array(map_array(self._path)[rows])  # the map goes with its pages
+
+
+def sort_facts(folder: Path, work: Path, bounds: Sequence[int], rows: int) -> None:
+    """Sort the facts of each split as `TemporalGraph.canonical` does.
+
+    About `rows` are in memory, if no subject has more: those of some subjects at a time, for which
+    the subjects of all facts are read.
+    """
+    paths = {name: folder / f"{name}.npy" for name in (*SORT_KEYS, "source_line")}
+    columns = {name: map_array(path) for name, path in paths.items() if path.exists()}
+    keys = [name for name in SORT_KEYS[::-1] if name in columns]
+    writers = {name: ColumnWriter(work / f"{name}.npy", c.dtype) for name, c in columns.items()}
+    for begin, end in pairwise(bounds):
+        subject = columns["subject"][begin:end]
+        counts = np.bincount(subject)
+        group = (np.cumsum(counts) - counts) // rows  # of each subject; never descends
+        subjects = np.append(np.unique(group, return_index=True)[1], len(counts))
+        for first, last in pairwise(subjects.tolist()):
+            parts = (
+                part + np.flatnonzero((block >= first) & (block < last))
+                for part in range(0, len(subject), rows)
+                for block in [subject[part : part + rows]]
+            )
+            chosen = np.concatenate([np.empty(0, np.int64), *parts]) + begin
+            facts = {name: column[chosen] for name, column in columns.items()}
+            order = np.lexsort([facts[key] for key in keys])
+            for name, writer in writers.items():
+                writer.append(facts[name][order])
+    for name, writer in writers.items():
+        writer.close()
+        (work / f"{name}.npy").replace(paths[name])
 
 
 def write_metadata(folder: Path, content: dict[str, Any]) -> None:

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,11 @@ from tilp._utils.files import new_folder
 from tilp._utils.progress import Progress
 from tilp.errors import DataError, TilpError
 from tilp.graph import TemporalGraph
-from tilp.graph.graph import SORT_KEYS, graph_fingerprint
+from tilp.graph.graph import graph_fingerprint
 from tilp.io.packed import format as layout
 from tilp.io.packed.external_sort import Buckets, ScatterWriter, blocks, stable_argsort
 from tilp.io.packed.facts import encode_facts, write_facts
-from tilp.io.packed.format import ArrayOnDisk, ColumnWriter, map_array
+from tilp.io.packed.format import ArrayOnDisk, ColumnWriter
 from tilp.io.packed.names import EntityIndexer
 from tilp.io.packed.open import is_packed, map_graph, open_packed
 from tilp.io.read import find_sources
@@ -55,8 +54,8 @@ def pack(
 ) -> TemporalGraph:
     """Write the graph that `read` would give as a folder that opens at once, and open it.
 
-    The facts of each split are in the order of `TemporalGraph.canonical`. The input may be larger than memory. `read` opens the folder, and so does everything that
-    reads data.
+    The facts of each split are in the order of `TemporalGraph.canonical`. The input may be larger
+    than memory. `read` opens the folder, and so does everything that reads data.
 
     Args:
         source: as `read` takes it: a file, a folder of splits, a frame, or a mapping to these.
@@ -104,8 +103,7 @@ def pack(
         progress("names", 1.0)
         final_unit, stage = chosen_unit or sources.unit, partial(progress, "facts")
         facts = write_facts(new, encoded, entities, relations, final_unit, on_error, stage)
-        columns_on_disk = (*layout.COLUMNS, *facts["marks"], "source_line")
-        _sort_facts(new, work, facts["bounds"], len(entities), columns_on_disk, n_edges)
+        layout.sort_facts(new, work, facts["bounds"], n_edges)
         attribute_names = attributes.write(entities, n_values)
         sizes = facts["bounds"][1], len(entities), facts["relations"]
         _EdgeWriter(new, work, *sizes, n_edges, n_values).write(partial(progress, "edges"))
@@ -175,35 +173,6 @@ def _owner_error(name: str, reason: str) -> DataError:
 
 def _array(folder: Path, name: str) -> ArrayOnDisk:
     return ArrayOnDisk(folder / f"{name}.npy")
-
-
-def _sort_facts(
-    folder: Path, work: Path, bounds: list[int], n_entities: int, names: tuple[str, ...], rows: int
-) -> None:
-    """Sort the facts of each split by content, as `TemporalGraph.canonical` does.
-
-    About `rows` are in memory, if no subject has more facts.
-    """
-    columns = {name: _array(folder, name) for name in names}
-    dtypes = {name: map_array(folder / f"{name}.npy").dtype for name in names}
-    keys = [name for name in SORT_KEYS[::-1] if name in columns]
-    writers = {name: ColumnWriter(work / f"{name}.npy", dtypes[name]) for name in names}
-    for begin, end in pairwise(bounds):
-        parts = [slice(begin + b.start, begin + b.stop) for b in blocks(end - begin, rows)]
-        counts = np.zeros(n_entities, np.int64)
-        for part in parts if len(parts) > 1 else ():
-            counts += np.bincount(columns["subject"][part], minlength=n_entities)
-        full = np.searchsorted(np.cumsum(counts), np.arange(rows, end - begin, rows), "right")
-        buckets = Buckets(work / "facts-by-subject", np.unique(full), dtypes)
-        for part in parts:
-            buckets.add(*(column[part] for column in columns.values()))
-        for facts in buckets.pop_all():
-            order = np.lexsort([facts[key] for key in keys])
-            for name, writer in writers.items():
-                writer.append(facts[name][order])
-    for name, writer in writers.items():
-        writer.close()
-        (work / f"{name}.npy").replace(folder / f"{name}.npy")
 
 
 @dataclass(frozen=True)
