@@ -20,6 +20,7 @@ import asyncio
 import json
 import os
 import random
+import select
 import socket
 import subprocess
 import sys
@@ -199,16 +200,18 @@ async def _drip(port: int, head: bytes, rest: bytes, closed: Counter[str]) -> No
 
 
 async def _leave_unread(port: int, request: bytes, closed: Counter[str]) -> None:
-    """Send requests, and read no response, until the connection is closed; then anew."""
+    """Send a request, and read nothing until the connection is closed; then anew."""
     loop = asyncio.get_running_loop()
     while True:
         with socket.socket() as connection, suppress(OSError):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             connection.setblocking(False)
             await loop.sock_connect(connection, ("127.0.0.1", port))
-            while True:  # the buffers fill up, or the service closes the connection
-                async with asyncio.timeout(30):
-                    await loop.sock_sendall(connection, request)
+            await loop.sock_sendall(connection, request)
+            closing = select.POLLHUP | select.POLLERR | select.POLLRDHUP
+            poll = select.poll()
+            poll.register(connection, closing)
+            while not poll.poll(0):
                 await asyncio.sleep(1.0)
         closed["unread"] += 1
         await asyncio.sleep(0.1)
@@ -220,8 +223,7 @@ def hold_connections(port: int, queries: list[Body], stop: threading.Event) -> C
     body = json.dumps(queries[0]).encode()
     post = b"POST /api/v1/%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     post += b"Content-Length: %d\r\n\r\n"
-    batch = json.dumps({"queries": queries[:200], "k": 100}).encode()
-    request = post % (b"predict/batch", len(batch)) + batch
+    request = b"GET /api/v1/rules?limit=200 HTTP/1.1\r\nHost: localhost\r\n\r\n"
     header = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ", b"y" * 10_000
 
     async def hold() -> None:
@@ -266,7 +268,8 @@ def measure_slow(
         health = time.perf_counter()
         httpx.get(f"{address}/health", timeout=60).raise_for_status()
         health = time.perf_counter() - health
-        print(f"{name}: {len(taken):,} requests, {quantiles(taken)}; refused: {dict(refused)}; "
+        times = quantiles(taken) if taken else "none answered"
+        print(f"{name}: {len(taken):,} requests, {times}; refused: {dict(refused)}; "
               f"health {health * 1000:.0f} ms; {memory(process)}", flush=True)  # fmt: skip
 
     load("alone")

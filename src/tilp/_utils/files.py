@@ -82,6 +82,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 _FULL, _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}, "there is no room"
+_CUT_OFF = " requested and ", "Invalid thrift: transport error"  # of NumPy, of polars
 
 
 @contextmanager
@@ -95,7 +96,7 @@ def _write_errors(path: Path, partial: Path) -> Iterator[None]:
             raise  # it is about another file
         text = re.search(r"os error (\d+)", str(failure))  # of polars
         number = int(text[1]) if text else getattr(failure, "errno", None)
-        is_full = number in _FULL or " requested and " in str(failure)  # of NumPy
+        is_full = number in _FULL or any(part in str(failure) for part in _CUT_OFF)
         if isinstance(failure, pl.exceptions.PolarsError) and not is_full:
             raise
         cause = failure.__cause__ if isinstance(failure, WriteError) else failure
