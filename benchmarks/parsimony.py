@@ -7,11 +7,10 @@ For each data set: rules for each relation and direction (mean, most), MRR / hit
 (`enumerate`, average ties, seed 0), CPU seconds and peak memory of the fit. CPU is warm: a small
 fit compiles the loops of both versions first. congress is split at random with seed 0, and the
 world has 10,000 facts. `--parts`: `fits`; `growth` (CPU and memory by the size of the world);
-`hub` (one subject in half of the facts); `demo`.
+`hub` (one subject in half of the facts, as in hubs.py); `demo`.
 """
 
 import argparse
-import csv
 import json
 import os
 import sys
@@ -20,6 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from _baseline import Run, Version, installed
+from hubs import measure_hubs
 
 BASELINE = "324b996"
 PUBLISHED = ("WIKIDATA12k", "YAGO11k")
@@ -96,27 +96,6 @@ def part_growth(folder: Path, sizes: list[int]) -> None:
         print(f"| {size:,} | {' | '.join(costs)} | {mrr:.4f} |", flush=True)
 
 
-def part_hub(folder: Path) -> None:
-    """Compare facts of which half have one subject with as many that have none."""
-    print("| facts | hub | CPU s | MB |\n| --- | --- | --- | --- |")
-    for size in (10_000, 20_000):
-        for hub in (False, True):
-            path = folder / f"hub-{size}-{hub}.csv"
-            with path.open("w", newline="", encoding="utf-8") as file:
-                table = csv.writer(file)
-                table.writerow(("subject", "relation", "object", "start", "end"))
-                for i in range(size):
-                    pair, year = i // 5, 1900 + i % 97  # five relations join each pair
-                    subject = "hub" if hub and pair % 2 else f"s{pair * 7919 % (size // 20)}"
-                    target = f"o{pair * 104729 % (size // 8)}"
-                    table.writerow((subject, f"r{i % 5}", target, year, year + i % 7))
-            run = fit(NOW, str(path), folder / f"hub-model-{size}-{hub}", "--max-length", "2")
-            print(
-                f"| {size:,} | {hub} | {run.cpu_seconds:.1f} | {run.peak_memory / 1e6:.0f} |",
-                flush=True,
-            )
-
-
 def part_demo(versions: dict[str, Version]) -> None:
     for label, version in versions.items():
         print(f"tilp demo, {label}, warm: {version.run('demo').cpu_seconds:.1f} CPU s", flush=True)
@@ -150,7 +129,7 @@ def main() -> None:
         if "growth" in arguments.parts:
             part_growth(folder, arguments.sizes)
         if "hub" in arguments.parts:
-            part_hub(folder)
+            measure_hubs(folder, [10_000, 20_000], 2)
         if "demo" in arguments.parts:
             part_demo(versions)
 

@@ -264,7 +264,9 @@ def read(arguments: argparse.Namespace) -> None:
         walker = Walker(graph)
         _ = walker.edges, walker._inverse
     with timed("fingerprint"):
-        same = graph.fingerprint() == tilp.read(arguments.folder / "packed").fingerprint()
+        same = (
+            graph.canonical().fingerprint() == tilp.read(arguments.folder / "packed").fingerprint()
+        )
     print(f"       equal to the packed graph by fingerprint: {same}")
 
 

@@ -1,11 +1,13 @@
 """The service, measured over HTTP on loopback, in a process of its own.
 
-    TILP_DATA=… python benchmarks/serve.py [--parts latency load malformed schema]
+    TILP_DATA=… python benchmarks/serve.py [--parts latency load slow malformed schema]
         [--models FOLDER] [--set WIKIDATA12k] [--seconds 60] [--clients 8] [--requests 10000]
 
 latency: of 1,000 random queries of the valid split, one after the other, once warm.
 load: many clients at once for a while; throughput, latency, memory, and whether each answer is,
 byte for byte, the one given when nobody else asked.
+slow: the same load without the comparison, alone and then beside 300 connections that send a byte a
+second (headers or bodies) and 100 that read no response; each is made anew when it is closed.
 malformed: requests that no client should send; their statuses, and memory.
 schema: what schemathesis finds.
 
@@ -14,16 +16,19 @@ A model is fitted first, unless a folder of saved ones has it. Linux only: memor
 """
 
 import argparse
+import asyncio
 import json
 import os
 import random
+import select
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -176,6 +181,109 @@ def measure_load(
     print(f"  answers that differ from those alone: {len(other)} of {total:,}")
 
 
+async def _drip(port: int, head: bytes, rest: bytes, closed: Counter[str]) -> None:
+    """Send the end of a request byte by byte; a new one whenever the connection is closed."""
+    while True:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(head)
+            for byte in rest:
+                writer.write(bytes([byte]))
+                await writer.drain()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(1.0):
+                        if not await reader.read(1_000):
+                            break
+        except OSError:
+            await asyncio.sleep(0.1)
+        closed["slow"] += 1
+
+
+async def _leave_unread(port: int, request: bytes, closed: Counter[str]) -> None:
+    """Send a request, and read nothing until the connection is closed; then anew."""
+    loop = asyncio.get_running_loop()
+    while True:
+        with socket.socket() as connection, suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            connection.setblocking(False)
+            await loop.sock_connect(connection, ("127.0.0.1", port))
+            await loop.sock_sendall(connection, request)
+            closing = select.POLLHUP | select.POLLERR | select.POLLRDHUP
+            poll = select.poll()
+            poll.register(connection, closing)
+            while not poll.poll(0):
+                await asyncio.sleep(1.0)
+        closed["unread"] += 1
+        await asyncio.sleep(0.1)
+
+
+def hold_connections(port: int, queries: list[Body], stop: threading.Event) -> Counter[str]:
+    """Hold 300 slow and 100 unread connections in a thread until an event."""
+    closed = Counter[str]()
+    body = json.dumps(queries[0]).encode()
+    post = b"POST /api/v1/%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    post += b"Content-Length: %d\r\n\r\n"
+    request = b"GET /api/v1/rules?limit=200 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    header = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ", b"y" * 10_000
+
+    async def hold() -> None:
+        tasks = [_drip(port, *header, closed) for _ in range(200)]
+        tasks += [_drip(port, post % (b"predict", len(body)), body, closed) for _ in range(100)]
+        tasks += [_leave_unread(port, request, closed) for _ in range(100)]
+        running = asyncio.gather(*tasks, return_exceptions=True)
+        while not stop.is_set():
+            await asyncio.sleep(0.2)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    threading.Thread(target=asyncio.run, args=(hold(),), daemon=True).start()
+    return closed
+
+
+def measure_slow(
+    address: str, queries: list[Body], process: subprocess.Popen, clients: int, seconds: float
+) -> None:
+    kinds = [kind for kind, times in MIX for _ in range(times)]
+
+    def load(name: str) -> None:
+        taken, refused, end = list[float](), Counter[int](), time.perf_counter() + seconds
+
+        def go_on(seed: int) -> None:
+            chance = random.Random(seed)
+            with httpx.Client(base_url=address, timeout=60) as client:
+                while (started := time.perf_counter()) < end:
+                    try:
+                        ask(client, chance.choice(kinds), chance.choice(queries))
+                        taken.append(time.perf_counter() - started)
+                    except httpx.HTTPStatusError as failure:
+                        refused[failure.response.status_code] += 1
+                    time.sleep(0.05)
+
+        threads = [threading.Thread(target=go_on, args=(seed,)) for seed in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        health = time.perf_counter()
+        httpx.get(f"{address}/health", timeout=60).raise_for_status()
+        health = time.perf_counter() - health
+        times = quantiles(taken) if taken else "none answered"
+        print(f"{name}: {len(taken):,} requests, {times}; refused: {dict(refused)}; "
+              f"health {health * 1000:.0f} ms; {memory(process)}", flush=True)  # fmt: skip
+
+    load("alone")
+    stop = threading.Event()
+    closed = hold_connections(httpx.URL(address).port, queries, stop)
+    time.sleep(5.0)
+    for _ in range(2):
+        load("beside 300 slow and 100 unread connections")
+    stop.set()
+    print(f"closed by the service meanwhile: {dict(closed)}")
+    time.sleep(20.0)
+    load("alone again")
+
+
 def measure_malformed(
     address: str, queries: list[Body], process: subprocess.Popen, requests: int
 ) -> None:
@@ -215,7 +323,7 @@ def find_model(name: str, models: Path | None, temporary: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ("latency", "load", "malformed", "schema")
+    parts = ("latency", "load", "slow", "malformed", "schema")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--models", type=Path)
     parser.add_argument("--set", default="WIKIDATA12k")
@@ -234,6 +342,8 @@ def main() -> None:
                     measure_latency(address, queries, process)
                 elif part == "load":
                     measure_load(address, queries[:200], process, chosen.clients, chosen.seconds)
+                elif part == "slow":
+                    measure_slow(address, queries, process, chosen.clients, chosen.seconds)
                 elif part == "malformed":
                     measure_malformed(address, queries, process, chosen.requests)
                 else:

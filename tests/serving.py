@@ -21,7 +21,7 @@ SMALL_LIMITS = Limits(computations=2, chunk=4)
 
 
 @contextmanager
-def serve(app):
+def serve(app, **options):
     """Serve an app on a free port in a thread; gives the address, and stops it in the end.
 
     Requests that are sent before the server accepts connections wait in the queue of the socket.
@@ -29,7 +29,8 @@ def serve(app):
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(100)
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none"))
+        config = {"log_config": None, "access_log": False, "ws": "none", **options}
+        server = uvicorn.Server(uvicorn.Config(app, **config))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -54,6 +54,7 @@ def outcome(make):
 
 
 def check_same(packed, graph):
+    graph = graph.canonical()
     assert packed == graph
     assert packed.fingerprint() == graph.fingerprint()
     assert replace(packed).fingerprint() == graph.fingerprint()  # found anew, not noted
@@ -318,7 +319,8 @@ def test_a_packed_graph_travels_as_its_folder(world, packed):
     left = packed.without([0, 5])
     assert left.storage is None
     assert left.fingerprint() != packed.fingerprint()
-    assert pickle.loads(pickle.dumps(left)) == left == tilp.read(world / "data").without([0, 5])
+    assert pickle.loads(pickle.dumps(left)) == left
+    assert left == tilp.read(world / "data").canonical().without([0, 5])
     names = pickle.loads(pickle.dumps(packed.entities))
     assert names == packed.entities
 
@@ -334,7 +336,7 @@ def test_a_folder_that_holds_another_graph_by_now_is_refused(tmp_path, facts):
 
 
 def test_walks_on_a_packed_graph_are_the_same(world, packed):
-    graph = tilp.read(world / "data")
+    graph = tilp.read(world / "data").canonical()
     settings = MiningSettings(max_length=2, sample=20)
     assert mine(packed, ["playsFor"], settings) == mine(graph, ["playsFor"], settings)
     few = Walker(packed, max_length=2).without([3, 4])
@@ -420,7 +422,7 @@ def test_the_command(world, tmp_path, run):
         both = [run(command[0], data, *command[1:]) for data in (world / "data", world / "packed")]
         assert both[0][:2] == both[1][:2]
     assert run("convert", world / "packed", "--out", tmp_path / "tables")[0] == 0
-    assert tilp.read(tmp_path / "tables") == tilp.read(world / "data")
+    assert tilp.read(tmp_path / "tables") == tilp.read(world / "data").canonical()
     code, out, _ = run("pack", tmp_path / "packed", "--check")
     assert code == 0 and "as it was written" in out
 
@@ -487,7 +489,8 @@ def test_processes_open_the_same_graph(world):
     )
     sent = pickle.dumps(tilp.read(world / "packed"))
     done = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
-    assert done.stdout.decode().split() == [tilp.read(world / "data").fingerprint(), "True"]
+    canonical = tilp.read(world / "data").canonical()
+    assert done.stdout.decode().split() == [canonical.fingerprint(), "True"]
 
 
 def test_an_index_may_be_made_without_what_walks_need(facts):

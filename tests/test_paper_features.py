@@ -155,9 +155,10 @@ def test_times_are_compared_without_overflow():
     assert time_distance(1990, 1990) < time_distance(1989, 1990) < time_distance(1991, 1990)
     for time in (UNKNOWN, OPEN_START, OPEN_END):
         assert time_distance(time, 1990) == time_distance(1990, time) == INCOMPARABLE
-    times = np.array([-(2**40), -7, 0, 3, 2**40])
+    times = np.array([-(10**18), -(2**40), -7, 0, 3, 2**40, 10**18])
     codes = np.array([time_distance(int(time), 0) for time in times])
-    assert signed_differences(codes).tolist() == [-(2**29), -7, 0, 3, 2**29]
+    assert signed_differences(codes).tolist() == times.tolist()
+    assert signed_differences(np.array([time_distance(10**18, -(10**18))])) == 2 * 10**18
     assert codes.max() < INCOMPARABLE
 
 

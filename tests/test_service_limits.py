@@ -7,15 +7,20 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from base64 import b64encode
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
 
 import httpx
 import pytest
 
-from serving import QUERY, log_event, refused, running
+from serving import QUERY, log_event, refused, running, serve
 from tilp import Query
 from tilp.scoring import Prediction, Predictions
-from tilp.web.state import Limits, ServiceState
+from tilp.web.app import create_app
+from tilp.web.connections import BoundedProtocol
+from tilp.web.state import Access, Limits, ServiceState
 from tilp.web.views import ModelView
 
 
@@ -153,6 +158,131 @@ def test_a_client_that_does_not_read_loses_its_slot(service_model, no_warm_up, m
                 answer.read()
 
 
+@contextmanager
+def bounded(model, **limits):
+    """Serve a model with limits on connections; gives its port."""
+    limits, ready = Limits(computations=1, **limits), threading.Event()
+    app = create_app(model, name="world", limits=limits, when_ready=ready.set)
+    with serve(app, http=BoundedProtocol.of(limits)) as address:
+        assert ready.wait(120)
+        yield httpx.URL(address).port
+
+
+def is_closed(connection):
+    """Whether the other side closes a connection, within a minute."""
+    try:
+        while connection.recv(65_536):
+            pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /he", HEAD + b"X: y"])
+def test_a_request_must_begin_in_time(service_model, no_warm_up, sent):
+    with bounded(service_model, head=0.3) as port:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            connection.sendall(sent)
+            assert is_closed(connection)
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+
+
+def test_headers_that_drip_are_cut_off(service_model, no_warm_up):
+    with (
+        bounded(service_model, head=0.5) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as connection,
+        pytest.raises(OSError),
+    ):
+        connection.sendall(HEAD + b"X: ")
+        for _ in range(1_200):  # more than a minute of them
+            connection.sendall(b"y")
+            time.sleep(0.05)
+
+
+def test_silent_connections_lock_nobody_out(service_model, no_warm_up):
+    with bounded(service_model, connections=5, head=60) as port, ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            for _ in range(12)
+        ]
+        for _ in range(3):
+            assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+        assert is_closed(silent[0])  # those that wait longest make room
+
+
+def test_too_many_requests_are_refused_in_the_documented_form_but_not_health(service_model, slow):
+    with (
+        bounded(service_model, requests=1) as port,
+        ThreadPoolExecutor(1) as threads,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        running = threads.submit(client.post, "/api/v1/predict", json=QUERY)
+        for _ in range(1_000):
+            answer = client.get("/api/v1/model")
+            if answer.status_code != 200:
+                break
+        refused(answer, 503, "busy")
+        assert answer.headers["retry-after"] == "1"
+        assert client.get("/health").status_code == 200
+        slow.set()
+        assert running.result().status_code == 200
+
+
+def test_unread_responses_are_bounded(service_model, no_warm_up, monkeypatch):
+    large = Predictions(
+        Query(**QUERY), tuple(Prediction(1, "x" * 10**6, "", 0.0, 0.0, False) for _ in range(9))
+    )
+    monkeypatch.setattr(ModelView, "predict", lambda self, query, k: large)
+    body = json.dumps(QUERY).encode()
+    request = b"POST /api/v1/predict HTTP/1.1\r\nHost: localhost\r\n"
+    request += b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with bounded(service_model, unread=2 * 10**7, arrival=60) as port, ExitStack() as stack:
+        unread = []
+        for _ in range(6):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            stack.enter_context(connection).settimeout(60)
+            connection.connect(("127.0.0.1", port))
+            connection.sendall(request + body)
+            unread.append(connection)
+            time.sleep(0.5)
+        assert is_closed(unread[0])  # read slowest; the last has its response
+        whole = b""
+        while len(whole) < 9 * 10**6:
+            whole += unread[-1].recv(2**20)
+
+
+@pytest.mark.parametrize(
+    ("host", "authorization", "status"),
+    [
+        ("localhost:8000", "Bearer secret-token", 200),
+        ("LOCALHOST", "bearer secret-token", 200),
+        ("localhost", f"Basic {b64encode(b'me:secret-token').decode()}", 200),
+        ("localhost", "", 401),
+        ("localhost", "Bearer other", 401),
+        ("localhost", "Basic !", 401),
+        ("evil.example", "Bearer secret-token", 421),
+    ],
+)
+def test_hosts_and_tokens(service_model, no_warm_up, host, authorization, status):
+    access = Access(frozenset({"localhost", "[::1]"}), "secret-token")
+    app = create_app(service_model, name="world", access=access)
+    with serve(app) as address, httpx.Client(base_url=address, timeout=60) as client:
+        headers = {"host": host, "authorization": authorization}
+        answer = client.get("/openapi.json", headers=headers)
+        assert answer.status_code == status
+        if status == 401:
+            refused(answer, 401, "unauthorized")
+            assert answer.headers["www-authenticate"].startswith("Basic")
+            assert client.get("/health", headers={"host": host}).status_code == 200
+        elif status == 421:
+            assert "--allow-host" in refused(answer, 421, "wrong_host")["message"]
+            assert client.get("/health", headers={"host": host}).status_code == 421
+
+
 # The command
 
 
@@ -214,10 +344,17 @@ def test_a_service_without_its_extra(run, folder, monkeypatch):
     assert 'pip install "tilp[web]"' in err
 
 
-@pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])
-def test_other_machines_have_access_only_on_request(run, folder, monkeypatch, host, warned):
+@pytest.mark.parametrize(
+    ("host", "options", "warned"),
+    [("127.0.0.1", (), False), ("0.0.0.0", (), True), ("0.0.0.0", ("--token", "secret"), False)],
+)
+def test_other_machines_have_access_only_on_request(
+    run, folder, monkeypatch, host, options, warned
+):
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)
-    code, out, err = run("serve", folder, "--host", host, "--port", 0)
+    code, _, err = run("serve", folder, "--token", " ")
+    assert code == 2 and "token is empty" in err
+    code, out, err = run("serve", folder, "--host", host, "--port", 0, *options)
     assert code == 0, err
     assert f"http://{host}:" in out
     assert ("other machines" in err) is warned

@@ -406,16 +406,20 @@ def test_a_folder_is_replaced_whole_or_stays(tmp_path, monkeypatch):
     with new_folder(place, replace=True) as made:
         (made / "new").touch()
     assert [one.name for one in tmp_path.rglob("*")] == ["folder", "new"]
-    backup_folder(place).mkdir()
-    with pytest.raises(TilpError, match="is in the way"), new_folder(place, replace=True):
-        pass
+    backup_folder(place).mkdir()  # of a writer that was killed once all was done
+    with new_folder(place, replace=True) as made:
+        (made / "newer").touch()
+    assert [one.name for one in tmp_path.rglob("*")] == ["folder", "newer"]
 
 
-def test_a_model_that_was_about_to_be_replaced_is_told_of(tmp_path):
-    place = fitted().save(tmp_path / "model")
+@pytest.mark.parametrize("forecasts", [False, True])
+def test_a_model_that_was_about_to_be_replaced_is_put_back(tmp_path, forecasts):
+    model = tilp.ForecastRules(n_jobs=1).fit(parts()[0]) if forecasts else fitted()
+    place = model.save(tmp_path / "model")
+    was = contents(place)
     place.rename(backup_folder(place))
-    with pytest.raises(TilpError, match=r"stopped half-way, and the model is now .*model\.before"):
-        tilp.load(place)
+    assert tilp.load(place).forecasts is forecasts and contents(place) == was
+    assert [one.name for one in tmp_path.iterdir()] == ["model"]
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "text").touch()
     with pytest.raises(TilpError, match="no model"):

@@ -28,5 +28,9 @@ class UnknownNameError(TilpError):
         self.near = near
 
 
+class WriteError(TilpError):
+    """File or folder that cannot be written; what was there is kept."""
+
+
 class TilpWarning(UserWarning):
     """Something was repaired or looks wrong; work goes on."""

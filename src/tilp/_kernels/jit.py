@@ -1,8 +1,10 @@
 """Compilation of kernels, and where their machine code is cached."""
 
 import hashlib
-import tempfile
+import pickle
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -11,6 +13,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 
 from tilp._utils.files import cache_folder
 from tilp._utils.progress import report_compile
+from tilp.errors import TilpWarning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -22,21 +25,9 @@ def _source_digest() -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
 
 
-def _first_writable(*folders: Path) -> Path | None:
-    for folder in folders:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError:
-            continue
-        return folder
-    return None
-
-
 _DIGEST = _source_digest()
-_FOLDER = _first_writable(
-    cache_folder() / "loops" / _DIGEST[:16], Path(__file__).parent / "__pycache__"
-)
+_FOLDER = cache_folder() / "loops" / _DIGEST[:16]
+_warned = False
 
 
 class _Locator(_CacheLocator):
@@ -72,10 +63,26 @@ class _KernelCache(FunctionCache):
     _impl_class = _CacheImpl
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        loaded = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        loaded = None
+        with suppress(OSError, EOFError, pickle.UnpicklingError):  # compiled anew then
+            loaded = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if loaded is None:
             report_compile()
         return loaded
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save a compiled kernel; a folder that is full or cannot be written gives a warning."""
+        global _warned
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except OSError as failure:
+            if not _warned:
+                message = (
+                    f"compiled loops cannot be cached in {_FOLDER} ({failure}): every run compiles "
+                    "them anew. TILP_CACHE names another folder."
+                )
+                warnings.warn(TilpWarning(message), stacklevel=2)
+            _warned = True
 
 
 def kernel(function: Function) -> Function:
@@ -86,8 +93,7 @@ def kernel(function: Function) -> Function:
     compiled.get_call_template = lambda arguments, keywords: call_template(
         [unliteral(argument) for argument in arguments], keywords
     )
-    if _FOLDER is not None:
-        # What `cache=True` does, with the cache above: numba has no option for a locator that
-        # holds for some functions only.
-        compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
+    # What `cache=True` does, with the cache above: numba has no option for a locator that holds
+    # for some functions only.
+    compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
     return cast("Function", compiled)

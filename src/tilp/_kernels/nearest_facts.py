@@ -58,10 +58,10 @@ def gather_evidence(
     space = _Workspace(
         np.full(n_entities, -1, dtype=np.int32), np.empty(room, dtype=np.int32),
         np.empty(room, dtype=np.int32), np.empty((2, room), dtype=np.int32),
-        np.empty((room, max_width), dtype=np.int32), np.empty((room, max_width), dtype=np.int32),
+        np.empty((room, max_width), dtype=np.int64), np.empty((room, max_width), dtype=np.int64),
     )  # fmt: skip
     index_of = space.index_of
-    by_walks = np.empty(max_width, dtype=np.int32)
+    by_walks = np.empty(max_width, dtype=np.int64)
     others = np.empty((column.shape[1], 2), dtype=np.int64)
     rows = np.empty((1024, 4), dtype=np.int64)
     size = 0

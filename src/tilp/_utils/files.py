@@ -1,5 +1,6 @@
 """Files and folders that appear whole or not at all, array files, and the cache folder."""
 
+import errno
 import hashlib
 import json
 import logging
@@ -21,10 +22,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tilp._version import __version__
-from tilp.errors import TilpError
+from tilp.errors import TilpError, WriteError
 
 
 def cache_folder() -> Path:
@@ -72,11 +74,40 @@ def new_file(path: Path) -> Iterator[Path]:
         return
     path = path.resolve()  # a link stays one
     partial = path.with_name(f".{path.name}.partial")
+    with _write_errors(path, partial):
+        try:
+            yield partial
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+_FULL, _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}, "there is no room"
+_CUT_OFF = " requested and ", "Invalid thrift: transport error"  # of NumPy, of polars
+
+
+@contextmanager
+def _write_errors(path: Path, partial: Path) -> Iterator[None]:
+    """Turn a failure to write a file or folder, by way of another, into an error about it."""
     try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+        yield
+    except (OSError, pl.exceptions.PolarsError, WriteError) as failure:
+        read = getattr(failure, "filename", None)
+        if read is not None and not Path(read).absolute().is_relative_to(partial.parent.absolute()):
+            raise  # it is about another file
+        text = re.search(r"os error (\d+)", str(failure))  # of polars
+        number = int(text[1]) if text else getattr(failure, "errno", None)
+        is_full = number in _FULL or any(part in str(failure) for part in _CUT_OFF)
+        if isinstance(failure, pl.exceptions.PolarsError) and not is_full:
+            raise
+        cause = failure.__cause__ if isinstance(failure, WriteError) else failure
+        reason = f"{cause or failure}. Choose another path"
+        if is_full or _NO_ROOM in str(failure):
+            place = next(parent for parent in path.absolute().parents if parent.exists())
+            free = f"{shutil.disk_usage(place).free / 1e6:,.1f} MB"
+            reason = f"{_NO_ROOM} for it, {free} are free. Make room, or choose another path"
+        kept = "what was there is as it was" if path.exists() else "nothing is left there"
+        raise WriteError(f"{path} cannot be written: {reason}; {kept}.") from cause
 
 
 def write_text(path: Path, text: str) -> None:
@@ -90,39 +121,32 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that gets its final name when all of it is written.
 
     With `replace`, it takes the place of a folder that has the name, which stays as it is until
-    then. For a moment that one is called `backup_folder(folder)`.
+    then. For a moment that one is called `backup_folder(folder)`; `locked` puts it back if the
+    writer was killed in that moment.
     """
-    try:
-        with locked(folder, beside=True) as is_locked:
-            in_use = folder.exists() and any(folder.iterdir())
-            backup = backup_folder(folder)
-            if in_use and not replace:
-                raise TilpError(f"{folder} is not empty: choose another folder or empty it")
-            if in_use and backup.exists():
-                raise TilpError(
-                    f"{backup} is in the way; it is from when {folder} was replaced before. "
-                    "Remove it, or give it another name if you want to keep it."
-                )
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            prefix = f".{folder.name}.partial-"
-            for left in folder.parent.glob(f"{escape(prefix)}*") if is_locked else ():
-                shutil.rmtree(left, ignore_errors=True)  # of a writer that was killed
-            partial = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
-            try:
-                yield partial
-                umask = os.umask(0)
-                os.umask(umask)
-                partial.chmod(0o777 & ~umask)
-                if in_use:
-                    _swap(partial, folder)
-                else:
-                    if folder.exists():
-                        folder.rmdir()
-                    partial.rename(folder)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
-    except OSError as failure:
-        raise TilpError(f"{folder} cannot be written: {failure}. Choose another path.") from failure
+    with _write_errors(folder, folder), locked(folder, beside=True) as is_locked:
+        in_use = folder.exists() and any(folder.iterdir())
+        if in_use and not replace:
+            raise TilpError(f"{folder} is not empty: choose another folder or empty it")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        prefix = f".{folder.name}.partial-"
+        for left in folder.parent.glob(f"{escape(prefix)}*") if is_locked else ():
+            shutil.rmtree(left, ignore_errors=True)  # of a writer that was killed
+            left.with_name(f".{left.name}.lock").unlink(missing_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
+        try:
+            yield partial
+            umask = os.umask(0)
+            os.umask(umask)
+            partial.chmod(0o777 & ~umask)
+            if in_use:
+                _swap(partial, folder)
+            else:
+                if folder.exists():
+                    folder.rmdir()
+                partial.rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())  # lock files
@@ -146,10 +170,11 @@ def locked(path: Path, wait: float | None = None, *, beside: bool = False) -> It
     except ImportError:
         yield False
         return
-    lock.parent.mkdir(parents=True, exist_ok=True)
     is_locked = True
     for attempt in count():
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        with _write_errors(path, path):
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -170,9 +195,13 @@ def locked(path: Path, wait: float | None = None, *, beside: bool = False) -> It
                 break
         os.close(handle)  # of a lock that was removed meanwhile
     try:
-        os.truncate(handle, 0)  # what a killed process left
-        os.write(handle, f"process {os.getpid()} on {platform.node()}\n".encode())
+        with suppress(OSError):  # a full disk has no room for the name; the lock holds
+            os.truncate(handle, 0)  # what a killed process left
+            os.write(handle, f"process {os.getpid()} on {platform.node()}\n".encode())
         _held.set(_held.get() | {lock})
+        backup = backup_folder(place)
+        if is_locked and beside and backup.exists():  # of a writer that was killed
+            shutil.rmtree(backup) if place.exists() else backup.rename(place)
         yield is_locked
     finally:
         _held.set(_held.get() - {lock})
@@ -182,7 +211,7 @@ def locked(path: Path, wait: float | None = None, *, beside: bool = False) -> It
 
 def backup_folder(folder: Path) -> Path:
     """Return the name of a folder while another takes its place."""
-    return folder.with_name(f"{folder.name}.before")
+    return folder.with_name(f".{folder.name}.before")
 
 
 def _swap(partial: Path, folder: Path) -> None:
@@ -214,7 +243,7 @@ def load_or_compute(
         try:
             return from_arrays(arrays)
         except (KeyError, TypeError):
-            raise _unreadable(path) from None
+            raise TilpError(f"{path}: damaged; {_ANEW}") from None
     value = compute()
     write_arrays(path, to_arrays(value))
     return value
@@ -228,14 +257,17 @@ def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read what `write_arrays` wrote; no object is ever unpickled.
+_ANEW = "remove it to have it computed again"
+
+
+def read_arrays(path: Path, remedy: str = _ANEW) -> dict[str, NDArray[Any]]:
+    """Read what `write_arrays` wrote; no object is ever unpickled. Errors state the remedy.
 
     The shapes of all arrays are compared with the size of the file before any is read.
     """
     try:
         if not path.is_file():
-            raise OSError("no regular file")
+            raise OSError("it is missing, or no regular file")
         with zipfile.ZipFile(path) as archive:
             room = path.stat().st_size
             for member in archive.infolist():
@@ -247,8 +279,10 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
                     raise ValueError(f"{member.filename} cannot have the shape {shape}")
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except (ValueError, AttributeError, SyntaxError, OSError, EOFError, zipfile.BadZipFile):
-        raise _unreadable(path) from None
+    except OSError as failure:
+        raise _unreadable(path, failure) from failure
+    except (ValueError, AttributeError, SyntaxError, EOFError, zipfile.BadZipFile) as failure:
+        raise TilpError(f"{path}: damaged ({failure}); {remedy}") from None
 
 
 def check_arrays(
@@ -285,8 +319,10 @@ def read_note(
         if not path.is_file():  # a pipe would be waited for
             raise OSError("it is missing, or no regular file")
         note = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as failure:
-        raise error(f"{path}: damaged ({failure}); {remedy}") from failure
+    except OSError as failure:
+        raise _unreadable(path, failure, error) from failure
+    except (ValueError, RecursionError) as failure:
+        raise error(f"{path}: damaged ({failure}); {remedy}") from None
     if not isinstance(note, dict) or note.get("format") != format:
         raise error(f"{path}: not a note of the format {format!r}")
     if note.get("version") != version:
@@ -312,8 +348,8 @@ def file_digest(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as failure:
-        raise TilpError(f"{path} cannot be read: {failure}") from failure
+        raise _unreadable(path, failure) from failure
 
 
-def _unreadable(path: Path) -> TilpError:
-    return TilpError(f"{path} cannot be read; remove it to have it computed again")
+def _unreadable(path: Path, failure: OSError, error: type[TilpError] = TilpError) -> TilpError:
+    return error(f"{path} cannot be read: {failure.strerror or failure}")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tilp._utils.progress import on_compile
-from tilp.errors import TilpError
+from tilp.errors import TilpError, WriteError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -141,3 +141,5 @@ def resume_hint(folder: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise TilpError(f"stopped; the same command goes on from what is in {folder}") from None
+    except WriteError as error:
+        raise TilpError(f"{error} The same command goes on from what is in {folder}.") from error

@@ -280,7 +280,7 @@ def update_command(
         raise TilpError(f"{out} is not empty: choose another folder or remove it")
     folder = (out or model).resolve()
     # From before the model is read: nothing that another adds meanwhile is lost.
-    is_locked = out is not None or (in_place and model.exists())
+    is_locked = out is not None or (in_place and model.parent.exists())
     with locked(folder, beside=True) if is_locked else nullcontext():
         fitted = options.load_model(model, threads, backend, address)
         unit = _unit(new_facts, unit, fitted.graph.unit)

@@ -55,7 +55,7 @@ def mine_command(
     from tilp.walks import MiningSettings
     from tilp.walks.mining import MiningCheckpoint
 
-    graph = options.read_data(data, unit, on_error, columns, header)
+    graph = options.read_data(data, unit, on_error, columns, header).canonical()
     grains = tuple(grain or (Grain.PAIRS, Grain.GAP))
     settings = MiningSettings(
         grains, max_length, min_support, top, sample=sample, limit=limit, seed=seed
@@ -72,7 +72,7 @@ def mine_command(
                 rules = run.finish(workers=workers, progress=advance)
             except KeyboardInterrupt:
                 raise TilpError(
-                    f"stopped; {run.notes} holds the rules of {len(run.done)} of "
+                    f"stopped; {run.partial} holds the rules of {len(run.done)} of "
                     f"{len(run.relations)} relations. The same command goes on from there."
                 ) from None
     output().print(f"{out}: {rules}")

@@ -16,13 +16,15 @@ from tilp.cli.console import output, print_warning
 from tilp.errors import TilpError
 
 _SHUTDOWN_SECONDS = 30  # for running requests to finish when the service is stopped
-_MAX_CONNECTIONS = 256
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def serve_command(
     model: options.ModelArgument,
     host: Annotated[str, Option()] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65_535, help="The port; 0 takes any free one.")] = 8000,
+    allow_host: Annotated[list[str] | None, Option(show_default="loopback names")] = None,
+    token: Annotated[str | None, Option(envvar="TILP_TOKEN", show_default="none")] = None,
     threads: Annotated[int | None, Option(min=1, show_default="all")] = None,
     browse: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
     phrasings: options.PhrasingsOption = None,
@@ -33,6 +35,11 @@ def serve_command(
 
     Args:
         host: The address to listen at; by default only this machine has access.
+        allow_host: Answer requests to this host name too, as browsers and programs call the
+            service; repeatable. Others are refused, since a site could send them through a
+            visitor's browser. * allows all.
+        token: Answer only requests with this token: as the header Authorization: Bearer TOKEN, or
+            as password in a browser. Better in the environment, where other users do not see it.
         threads: Number of requests computed at once.
     """
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
@@ -40,16 +47,24 @@ def serve_command(
     import uvicorn
 
     from tilp.web.app import create_app
-    from tilp.web.state import Limits
+    from tilp.web.connections import BoundedProtocol
+    from tilp.web.state import Access, Limits
+
+    if token is not None and not token.strip():
+        raise TilpError("the token is empty; give some 20 random letters, or leave --token out")
+    hosts = {*_LOOPBACK, f"[{host}]" if ":" in host else host.lower()}
+    hosts |= {name.lower() for name in allow_host or ()}
+    access = Access(None if "*" in hosts else frozenset(hosts), token)
 
     console = output()
     with _listen(host, port) as listening:
         port = listening.getsockname()[1]
         address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        if not ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback:
+        beyond = not ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
+        if beyond and token is None:
             print_warning(
-                f"{host} can be reached from other machines, and the service does not authenticate "
-                "anybody: leave --host out, or put it behind a proxy that does"
+                f"{host} can be reached from other machines, and anybody there may ask: give a "
+                "--token, leave --host out, or put it behind a proxy that authenticates"
             )
 
         def announce() -> None:
@@ -63,12 +78,12 @@ def serve_command(
         )  # fmt: skip
         limits = Limits(computations=threads)
         config = uvicorn.Config(
-            create_app(fitted, name=name, limits=limits, when_ready=announce),
+            create_app(fitted, name=name, limits=limits, access=access, when_ready=announce),
+            http=BoundedProtocol.of(limits),
             log_level="error",
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-            limit_concurrency=_MAX_CONNECTIONS,
             ws="none",
         )
         with suppress(KeyboardInterrupt):  # raised again after the running requests are finished

@@ -101,7 +101,10 @@ def evaluate(
             if progress is not None:
                 progress(done / len(queries))
     table = _query_table(graph, rows, reached).hstack(pl.DataFrame(columns))
-    return Evaluation(table, split, graph.fingerprint(), chosen, note, drawn)
+    # In an order that does not depend on that of the data, so that any two can be compared.
+    order = graph.canonical_order(rows)
+    table = table[np.concatenate([order, order + len(rows)])]
+    return Evaluation(table, split, graph.canonical().fingerprint(), chosen, note, drawn)
 
 
 def split_facts(graph: TemporalGraph, split: str) -> Ints:

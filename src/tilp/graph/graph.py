@@ -44,6 +44,10 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+SORT_KEYS = (*_COLUMNS[:-1], *MARKS)
+"""Columns that facts are sorted by in their canonical order, the most significant first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A fact with names and interval, as people read it."""
@@ -309,6 +313,24 @@ class TemporalGraph:
             if indices.any():
                 table = table.with_columns(pl.Series(mark, values).gather(indices[rows]))
         return table
+
+    def canonical(self) -> TemporalGraph:
+        """Return the graph with the facts of each split sorted by their content.
+
+        Models learn from this order, so that the order of rows in the data is no matter. A packed
+        graph has it already.
+        """
+        if self.storage is not None:
+            return self
+        spans = (np.asarray(self.rows(split), np.int64) for split in SPLITS)
+        order = np.concatenate([rows[self.canonical_order(rows)] for rows in spans])
+        if (order == np.arange(len(self))).all():
+            return self
+        return replace(self, **{name: getattr(self, name)[order] for name in (*_COLUMNS, *MARKS)})
+
+    def canonical_order(self, rows: Ints) -> Ints:
+        """Return the indices that sort rows of facts by content."""
+        return np.lexsort([getattr(self, name)[rows] for name in SORT_KEYS[::-1]])
 
     def without(self, facts: Iterable[int]) -> TemporalGraph:
         """Return the graph without some facts; the others keep their order, not their rows.

@@ -9,7 +9,7 @@ import polars as pl
 from tilp._utils.arrays import Floats, Ids, Ints
 from tilp.errors import TilpError
 from tilp.graph.build import rebuild_graph
-from tilp.graph.graph import MARKS, SPLITS, TemporalGraph
+from tilp.graph.graph import MARKS, SORT_KEYS, SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN
 from tilp.types import ByLabel, MoreDates
@@ -179,9 +179,11 @@ def merge_facts(
     for name in ("start", "end", "estimated", "source_line"):
         table = table.with_columns(table[name].scatter(rows, new_table[name].gather(new_rows)))
     added = np.array(sorted(merger.added), np.int64)
+    content = (*columns.values(), *(getattr(new, name) for name in SORT_KEYS[len(columns) :]))
     frames, added_rows, end = {}, [], 0
     for split in SPLITS:
         in_split = added[(added >= new.span(split).start) & (added < new.span(split).stop)]
+        in_split = in_split[np.lexsort([column[in_split] for column in content[::-1]])]
         frames[split] = pl.concat([table[graph.span(split)], new_table[in_split]])
         end += len(frames[split])
         added_rows.append(np.arange(end - len(in_split), end))

@@ -17,7 +17,7 @@ from tilp.errors import TilpError
 from tilp.forecasting import Curve, ForecastModel, ForecastScorer, ForecastSettings
 from tilp.graph import QueryTable, TemporalGraph, merge_facts
 from tilp.model.fitted_model import old_relations
-from tilp.model.persistence import load_forecast, save_forecast
+from tilp.model.persistence import load_forecast, save_forecast, saved_state
 from tilp.model.tilp import TILP
 from tilp.model.update import UpdateReport
 from tilp.rules import Phrasings, Rule, RuleSet
@@ -127,7 +127,7 @@ class ForecastRules(TILP):
         Raises:
             TilpError: No training fact has a date.
         """
-        stages = Stages(progress)
+        stages, graph = Stages(progress), graph.canonical()
         with stages("fit") as advance:
             fitted = self._learner().fit(graph, progress=advance)
         self._use(graph, fitted)
@@ -240,7 +240,7 @@ class ForecastRules(TILP):
         model._use(after, fitted)
         model._forecaster = replace(scorer, model=fitted)
         model._updates = (*self._updates, report.to_json()) if report.anything else self._updates
-        model.last_update, model.phrasings = report, self.phrasings
+        model.last_update, model.phrasings, model._saved = report, self.phrasings, self._saved
         return model
 
     def forecast(self, k: int = 10, *, new_only: bool = False) -> pl.DataFrame:
@@ -293,7 +293,12 @@ class ForecastRules(TILP):
         """
         fitted = self._need_fit()
         parameters = {name: getattr(self, name) for name in (*_PARAMETERS, "random_state")}
-        return save_forecast(parameters, self.graph, fitted, self._updates, folder, replace=replace)
+        path = save_forecast(
+            parameters, self.graph, fitted, self._updates, folder, replace=replace,
+            loaded=self._saved,
+        )  # fmt: skip
+        self._saved = saved_state(path)
+        return path
 
     @classmethod
     def load(cls, folder: Path | str) -> ForecastRules:
@@ -302,8 +307,10 @@ class ForecastRules(TILP):
         Args:
             folder: Of the model.
         """
+        state = saved_state(folder)
         parameters, graph, fitted, updates = load_forecast(folder)
         model = cls(**parameters)
+        model._saved = state
         model._use(graph, fitted)
         model._updates = updates
         return model

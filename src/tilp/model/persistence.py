@@ -7,7 +7,7 @@ import hashlib
 import json
 import platform
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -42,15 +42,39 @@ _VERSION = 2
 _PACKAGES = ("numpy", "scipy", "numba", "polars", "jax")
 
 
+SavedState = tuple[Path, str]
+"""Folder of a saved model, and the digest of its note, which is another after each save."""
+
+
+def saved_state(folder: Path | str) -> SavedState:
+    """Return what is saved in a folder now."""
+    folder = Path(folder).expanduser()
+    _check_there(folder)
+    return folder.resolve(), files.file_digest(folder / _NOTE)
+
+
+def _check_replaced(
+    folder: Path, read: Callable[[Path], dict[str, Any]], loaded: SavedState | None
+) -> None:
+    """Refuse to replace what is no model, or a model that changed since it was loaded."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    read(folder)
+    if loaded is not None and loaded[0] == folder.resolve() and loaded != saved_state(folder):
+        raise TilpError(
+            f"{folder} changed since this model was loaded from it, and replacing it would lose "
+            "the change; load it again and repeat the update, or save to another folder"
+        )
+
+
 def save_model(
     settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel, folder: Path | str, *,
-    replace: bool = False,
+    replace: bool = False, loaded: SavedState | None = None,
 ) -> Path:  # fmt: skip
     """Write settings, weights, rules and the graph with all splits; a packed one stays packed."""
     folder = Path(folder).expanduser()
-    if replace and folder.exists():
-        _read_note(folder)  # nothing but a model is ever replaced
     with files.new_folder(folder, replace=replace) as partial:
+        _check_replaced(folder, _read_note, loaded)
         fitted.rules.write_jsonl(partial / _RULES)
         sources = write_graph(partial, graph)
         features = None if fitted.features is None else fitted.features.to_arrays()
@@ -126,7 +150,9 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         net = _read_arrays(folder / _NET, note.get("attention_sha256"))
         curve, updates = LossCurve(**note["loss"]), tuple(map(dict, note.get("updates", ())))
         fitted = FittedModel(rules, weights, curve, features, net=net, updates=updates)
-    except (KeyError, IndexError, TypeError, ValueError, OSError, DataError) as failure:
+    except OSError as failure:
+        raise TilpError(f"{folder}: the model cannot be read: {failure}") from failure
+    except (KeyError, IndexError, TypeError, ValueError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
     return settings, graph, fitted
 
@@ -159,8 +185,9 @@ def is_forecast(folder: Path | str) -> bool:
     """Return whether a folder holds a forecaster."""
     path = Path(folder) / _NOTE
     try:
+        _check_there(Path(folder))
         note = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, TilpError):
         return False  # reading the model says what is wrong
     return isinstance(note, dict) and note.get("format") == FORECAST
 
@@ -173,12 +200,12 @@ def save_forecast(
     folder: Path | str,
     *,
     replace: bool = False,
+    loaded: SavedState | None = None,
 ) -> Path:
     """Write a forecaster and its graph to a folder, like `save_model`."""
     folder = Path(folder).expanduser()
-    if replace and folder.exists():
-        _read_forecast_note(folder)
     with files.new_folder(folder, replace=replace) as partial:
+        _check_replaced(folder, _read_forecast_note, loaded)
         fitted.rules.write_jsonl(partial / _RULES)  # to read; the weights hold all of it
         packages = {name: version(name) for name in _PACKAGES}
         content = {
@@ -204,7 +231,9 @@ def load_forecast(
         arrays = _read_arrays(folder / _WEIGHTS, note["weights_sha256"])
         fitted = ForecastModel.from_arrays(arrays or {}, graph.relations, graph.unit)
         return dict(note["parameters"]), graph, fitted, tuple(map(dict, note["updates"]))
-    except (KeyError, IndexError, TypeError, ValueError, OSError, DataError) as failure:
+    except OSError as failure:
+        raise TilpError(f"{folder}: the model cannot be read: {failure}") from failure
+    except (KeyError, IndexError, TypeError, ValueError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
 
 
@@ -227,7 +256,7 @@ def _read_arrays(path: Path, digest: str | None) -> dict[str, NDArray[Any]] | No
     if digest is None:
         return None
     _check_same(path, files.file_digest(path), digest)
-    return files.read_arrays(path)
+    return files.read_arrays(path, "fit the model again")
 
 
 def _write_sources(path: Path, graph: TemporalGraph) -> dict[str, Any] | None:
@@ -261,12 +290,22 @@ def _check_weight(value: Any) -> float:
 
 
 def _read_note(folder: Path) -> dict[str, Any]:
+    _check_there(folder)
+    return files.read_note(folder / _NOTE, _FORMAT, _VERSION, "fit the model again")
+
+
+def _check_there(folder: Path) -> None:
+    """Raise an error if a folder has no model; put back one that a killed writer moved aside."""
     if (folder / _NOTE).is_file():
-        return files.read_note(folder / _NOTE, _FORMAT, _VERSION, "fit the model again")
-    if not folder.exists() and (files.backup_folder(folder) / _NOTE).is_file():
+        return
+    if not folder.exists() and (backup := files.backup_folder(folder) / _NOTE).is_file():
+        with files.locked(folder, beside=True):
+            pass  # it puts the model back
+        if folder.exists():
+            return
         raise TilpError(
             f"{folder}: no model; a replacement was stopped half-way, and the model is now "
-            f"{files.backup_folder(folder)}: rename it back"
+            f"{backup.parent}: rename it back"
         )
     problem = "no model" if folder.exists() else "no such folder"
     raise TilpError(

@@ -13,6 +13,7 @@ import polars as pl
 
 from tilp import types
 from tilp._deprecated import RenamedAttribute, renamed_keywords
+from tilp._utils.files import locked
 from tilp._utils.memory import memory_budget
 from tilp._utils.params import Params
 from tilp._utils.progress import Progress, Stages
@@ -41,7 +42,7 @@ from tilp.model.config import (
 from tilp.model.feature_tables import Distributions, select_features, weight_table
 from tilp.model.fit import fit_model, given_rules
 from tilp.model.fitted_model import FittedModel
-from tilp.model.persistence import load_model, model_digest, save_model
+from tilp.model.persistence import SavedState, load_model, model_digest, save_model, saved_state
 from tilp.model.query_sources import QueryFile, QueryFrame, queries_of
 from tilp.model.update import UpdateReport, update_model
 from tilp.parallel import Workers, thread_count
@@ -116,6 +117,7 @@ class TILP(Params):
     """
 
     forecasts = False
+    _saved: SavedState | None = None  # what it was loaded from, or saved to
     _UNSHOWN = ("n_jobs", "memory", "backend", "address")
     threads = RenamedAttribute("n_jobs")
     learned = RenamedAttribute("feature_weights")
@@ -308,7 +310,9 @@ class TILP(Params):
     ) -> TILP:
         """Mine rules in the train split, and learn their weights and those of features.
 
-        The valid split decides when to stop; without one, a tenth of train decides.
+        The valid split decides when to stop; without one, a tenth of train decides. The order of
+        facts is no matter: the model's graph has them sorted (`TemporalGraph.canonical`), and ids
+        of facts in explanations are rows of it.
 
         Args:
             graph: The facts.
@@ -333,6 +337,7 @@ class TILP(Params):
         """
         if not len(graph.rows("train")):
             raise TilpError("there are no training facts to learn from")
+        graph = graph.canonical()
         settings = self.settings_for(graph)
         given = None
         if rules is not None:
@@ -340,7 +345,8 @@ class TILP(Params):
         with tempfile.TemporaryDirectory() as temporary, self._workers() as workers:
             checkpoints = Path(temporary) / "fit" if folder is None else Path(folder)
             context = FitContext(settings, workers, checkpoints, Stages(progress))
-            self._fitted = fit_model(graph, context, given)
+            with locked(checkpoints):
+                self._fitted = fit_model(graph, context, given)
         self._settings, self._graph, self._scorer = settings, graph, None
         return self
 
@@ -379,7 +385,7 @@ class TILP(Params):
             fitted, report = update_model(self.graph, self._need_fit(), merged, context)
         model = TILP.from_parts(self.settings, merged.graph, fitted)
         model.n_jobs, model.backend, model.address = self.n_jobs, self.backend, self.address
-        model.last_update, model.phrasings = report, self.phrasings
+        model.last_update, model.phrasings, model._saved = report, self.phrasings, self._saved
         return model
 
     @property
@@ -752,9 +758,13 @@ class TILP(Params):
             The folder.
 
         Raises:
-            TilpError: The folder is in use, or cannot be written.
+            TilpError: The folder is in use, cannot be written, or is the one that this model was
+                loaded from and has changed since: an update by another process would be lost.
         """
-        return save_model(self.settings, self.graph, self._need_fit(), folder, replace=replace)
+        parts = self.settings, self.graph, self._need_fit()
+        path = save_model(*parts, folder, replace=replace, loaded=self._saved)
+        self._saved = saved_state(path)
+        return path
 
     @classmethod
     def load(cls, folder: Path | str) -> TILP:
@@ -775,7 +785,10 @@ class TILP(Params):
             >>> again.rules() == model.rules()
             True
         """
-        return cls.from_parts(*load_model(folder))
+        state = saved_state(folder)
+        model = cls.from_parts(*load_model(folder))
+        model._saved = state
+        return model
 
     def _digest(self) -> str:
         return model_digest(self.settings, self.graph, self._need_fit())

@@ -370,7 +370,7 @@ def _from_record(
             given=str(record.get(_GIVEN)) in ("True", "true"),
             **optional,
         )
-    except (ValueError, KeyError, TypeError, TilpError) as failure:
+    except (ValueError, KeyError, TypeError, RecursionError, TilpError) as failure:
         raise DataError(
             f"{path}, line {line}: not a rule with its statistics ({failure!r}); each holds "
             f"rule, {', '.join(_KEYS)}"

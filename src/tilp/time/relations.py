@@ -287,16 +287,15 @@ def gap_lengths(
     return np.maximum(np.maximum(other_first - last, first - other_last), 0.0)
 
 
-_MAX_DIFFERENCE = 2**29
-INCOMPARABLE = 2**31 - 2  # distance code of two times of which one is unknown or open
-INFINITE = 2**31 - 1  # distance code larger than any other
+INCOMPARABLE = 2**63 - 2  # distance code of two times of which one is unknown or open
+INFINITE = 2**63 - 1  # distance code larger than any other
 
 
 def time_distance(time: int, other: int) -> int:
     """Return a distance code: twice the difference, plus 1 if `time` is later than `other`.
 
-    So of two times as far away, the earlier is nearer. Differences past 2^29 count as 2^29, so
-    that the code fits into 32 bits.
+    So of two times as far away, the earlier is nearer. Times are within ±10^18, so that the
+    code fits into 64 bits.
 
     >>> time_distance(1989, 1990), time_distance(1991, 1990)
     (2, 3)
@@ -304,8 +303,8 @@ def time_distance(time: int, other: int) -> int:
     if time <= OPEN_START or time == OPEN_END or other <= OPEN_START or other == OPEN_END:
         return INCOMPARABLE
     if time > other:
-        return 2 * min(time - other, _MAX_DIFFERENCE) + 1
-    return 2 * min(other - time, _MAX_DIFFERENCE)
+        return 2 * (time - other) + 1
+    return 2 * (other - time)
 
 
 def signed_differences(code: Ints) -> Ints:

@@ -103,6 +103,7 @@ def mine(
     True
     """
     settings = settings or MiningSettings()
+    graph = graph.canonical()
     walker = mining_walker(graph, settings)
     names = list(graph.relations) if relations is None else relations
     with use_workers(workers, threads) as workers:
@@ -357,7 +358,7 @@ class MiningCheckpoint:
         self.relations = list(dict.fromkeys(names.label(names.find(name)) for name in relations))
         self.notes = out.with_name(f"{out.name}.unfinished")
         self.done: list[str] = []
-        self._out, self._partial = out, out.with_name(f"{out.name}.unfinished-rules")
+        self._out, self.partial = out, out.with_name(f"{out.name}.unfinished-rules")
         self._walker = mining_walker(graph, settings)
         self._settings = settings
         self._origin = {
@@ -383,7 +384,7 @@ class MiningCheckpoint:
                 self.done.append(relation)
                 self._write()
         self._write()
-        self._partial.replace(self._out)
+        self.partial.replace(self._out)
         self.notes.unlink(missing_ok=True)
         return RuleSet(rule for rules, _ in self._in_order() for rule in rules)
 
@@ -396,7 +397,7 @@ class MiningCheckpoint:
 
     def _write(self) -> None:
         # First the rules, then the note: a note never lists relations whose rules are not there.
-        write_text(self._partial, "".join(lines for _, lines in self._in_order()))
+        write_text(self.partial, "".join(lines for _, lines in self._in_order()))
         self._write_note()
 
     def _write_note(self) -> None:
@@ -419,7 +420,7 @@ class MiningCheckpoint:
             )
         self.done = done
         # Without it all were finished, and only the note was left to remove.
-        path = self._partial if self._partial.exists() else self._out
+        path = self.partial if self.partial.exists() else self._out
         rules = RuleSet.read_jsonl(path) if done else RuleSet()
         for relation in done:
             self._add(relation, (rule for rule in rules if rule.rule.head.relation == relation))

@@ -6,6 +6,7 @@ import logging
 import mimetypes
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -22,7 +23,7 @@ from tilp.model import TILP
 from tilp.web import schemas
 from tilp.web.api import BATCH, PREFIX, api_router
 from tilp.web.errors import Code, ServiceError, add_error_handlers
-from tilp.web.state import Limits, ServiceState
+from tilp.web.state import Access, Limits, ServiceState
 
 _DESCRIPTION = """
 Rules, predictions, explanations and facts of one model of temporal logical rules.
@@ -35,7 +36,7 @@ data, or numbers in its unit.
 
 
 def create_app(
-    model: TILP, *, name: str, limits: Limits | None = None,
+    model: TILP, *, name: str, limits: Limits | None = None, access: Access | None = None,
     when_ready: Callable[[], None] | None = None,
 ) -> FastAPI:  # fmt: skip
     """Return the service of a model, as an ASGI app for any server.
@@ -45,7 +46,9 @@ def create_app(
     Args:
         model: A fitted model.
         name: The name that the page shows.
-        limits: Sizes, times and threads; `Limits()` by default.
+        limits: Sizes, times and threads; `Limits()` by default. Those of connections hold under
+            `tilp.web.connections.BoundedProtocol`.
+        access: Hosts and token of requests that are answered; all are by default.
         when_ready: Called when the model is warm; nothing by default.
 
     >>> import tilp
@@ -73,7 +76,10 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.add_middleware(RequestMiddleware, limits=limits, batch_paths=frozenset({PREFIX + BATCH}))
+    app.add_middleware(
+        RequestMiddleware, limits=limits, access=access or Access(),
+        batch_paths=frozenset({PREFIX + BATCH}),
+    )  # fmt: skip
     add_error_handlers(app)
 
     @app.get("/health", response_model=schemas.Health, tags=["service"])
@@ -147,6 +153,7 @@ _HEADERS = {
 # A body is read, and dropped, up to this many times its limit: a client that is cut off while it
 # sends may not see the response.
 _DRAINED = 4
+_HEALTH = frozenset({"/health", "/ready"})  # answered without a token, and to any number
 
 
 class _NotReadError(Exception):
@@ -156,8 +163,11 @@ class _NotReadError(Exception):
 class RequestMiddleware:
     """Reads bodies within their limits, adds headers, and turns any failure into an error."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, batch_paths: frozenset[str]) -> None:
-        self._app, self._limits, self._batch_paths = app, limits, batch_paths
+    def __init__(
+        self, app: ASGIApp, limits: Limits, access: Access, batch_paths: frozenset[str]
+    ) -> None:
+        self._app, self._limits, self._access = app, limits, access
+        self._batch_paths, self._running = batch_paths, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -179,10 +189,20 @@ class RequestMiddleware:
             except TimeoutError:
                 raise _NotReadError from None
 
+        headers, is_health = Headers(scope=scope), scope["path"] in _HEALTH
         try:
+            access = replace(self._access, token=None) if is_health else self._access
+            access.check(headers.get("host", ""), headers.get("authorization", ""))
             body = await self._read_body(scope, receive)
-            if body is not None:
+            if body is None:
+                return
+            if self._running >= self._limits.requests and not is_health:
+                raise ServiceError(Code.BUSY, "too many requests at once; try again later")
+            self._running += 1
+            try:
                 await self._app(scope, _replay(body, receive), send_in_time)
+            finally:
+                self._running -= 1
         except ServiceError as error:
             # The rest of the body would be read as the next request.
             error.headers["Connection"] = "close"

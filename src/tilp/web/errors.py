@@ -20,6 +20,8 @@ class Code(Enum):
     NOT_FOUND = "not_found", 404
     WRONG_METHOD = "wrong_method", 405
     WRONG_TYPE = "wrong_type", 415
+    WRONG_HOST = "wrong_host", 421
+    UNAUTHORIZED = "unauthorized", 401
     TOO_LARGE = "too_large", 413
     TOO_SLOW = "too_slow", 503
     BUSY = "busy", 503

@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+import re
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from hmac import compare_digest
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -30,6 +33,38 @@ class Limits:
     seconds: float = 30.0  # to wait and compute; then the request gets the error `too_slow`
     arrival: float = 15.0  # seconds for a body to arrive, and to read each part of a response
     chunk: int = 16  # queries of a batch to compute before other requests get a turn
+    requests: int = 256  # at once; further ones get the error `busy`, but not those for health
+    connections: int = 512  # at once; further ones take the place of those that wait longest
+    head: float = 15.0  # seconds for the next request to begin and its headers to arrive
+    unread: int = 2**25  # bytes of responses that clients have not read, of all connections
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who gets answers: requests to these hosts (None: any), with this token (None: none)."""
+
+    hosts: frozenset[str] | None = None
+    token: str | None = None
+
+    def check(self, host: str, authorization: str) -> None:
+        """Raise an error unless a request may be answered, by its headers."""
+        name = re.sub(r":\d*$", "", host).lower().rstrip(".")
+        if self.hosts is not None and name not in self.hosts:
+            message = (
+                f"this service is not known as {name[:100]!r}: another site may have sent this "
+                "request. Use the address that tilp serve printed, or add --allow-host NAME to it"
+            )
+            raise ServiceError(Code.WRONG_HOST, message)
+        if self.token is None:
+            return
+        scheme, _, given = authorization.partition(" ")
+        if scheme.lower() == "basic":  # of browsers: any name, and the token as password
+            with suppress(ValueError):
+                given = b64decode(given).decode().partition(":")[2]
+        if not compare_digest(given.strip().encode(), self.token.encode()):
+            message = "send the header Authorization: Bearer TOKEN, or the token as password"
+            headers = {"WWW-Authenticate": 'Basic realm="tilp", charset="UTF-8"'}
+            raise ServiceError(Code.UNAUTHORIZED, message, headers=headers)
 
 
 class WorkerQueue:

@@ -148,7 +148,7 @@ class FittedDistributions:
         count = np.bincount(index, minlength=size)
         kind_of_group = np.repeat(np.arange(n_kinds), n_directed)
         parent = np.concatenate([n_pairs + key // n_directed, n_pairs + n_groups + kind_of_group])
-        interval = PairInterval.fit(index, np.tile(np.abs(dated.difference), 3), size)
+        interval = PairInterval.fit(index, np.tile(dated.distance, 3), size)
         source = np.arange(len(parent))
         for _ in range(2):  # from pair to group, from group to kind
             pooled = (count[source] < _MIN_COUNT) & (source < len(parent))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp._kernels.nearest_facts import DatedEdges, gather_evidence
 from tilp._kernels.types import ListedCandidates
-from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only, read_only_tuple
+from tilp._utils.arrays import Floats, Ids, Indices, Ints, Mask, read_only, read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, split_by_cost
 from tilp.time import known_ends
@@ -21,7 +21,7 @@ from tilp.types import EvidenceKind
 
 # Facts between candidate and subject, F_{c,s}; the candidate's other facts; walks to it, S_W.
 EVIDENCE_KINDS = tuple(kind.value for kind in EvidenceKind)
-UNDATED = np.iinfo(np.int32).min  # difference where the fact or the query has no date
+UNDATED = np.iinfo(np.int64).min  # difference where the fact or the query has no date
 LIMIT = 100_000  # edges to read, see `Gatherer`
 
 _MAX_CHUNKS = 256  # of queries, for workers
@@ -37,7 +37,12 @@ class DatedEvidence(NamedTuple):
     kind: Indices  # index in `EVIDENCE_KINDS`
     query_relation: Ids  # directed relation of the query
     relation: Ids  # directed relation of the evidence
-    difference: Floats  # T_s - t_s
+    difference: Ints  # T_s - t_s
+
+    @property
+    def distance(self) -> Floats:
+        """|T_s - t_s|."""
+        return np.abs(self.difference.astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Evidence:
     row: Ids  # index in the list of the candidate of each piece of evidence
     kind: NDArray[np.int8]  # its index in `EVIDENCE_KINDS`
     relation: Ids  # its directed relation, read from the candidate; on walks, in walking direction
-    difference: Ids  # T_s - t_s, the earlier of two equally close starts; `UNDATED` without a date
+    difference: Ints  # T_s - t_s, the earlier of two equally close starts; `UNDATED` without a date
 
     def __len__(self) -> int:
         return len(self.row)
@@ -65,8 +70,7 @@ class Evidence:
         dated = np.flatnonzero(self.difference != UNDATED)
         row = self.row[dated].astype(np.int64)
         kind, asked = self.kind[dated].astype(np.int64), queries.directed_relation[self.query[row]]
-        difference = self.difference[dated].astype(np.float64)
-        return DatedEvidence(row, kind, asked, self.relation[dated], difference)
+        return DatedEvidence(row, kind, asked, self.relation[dated], self.difference[dated])
 
     def restrict(self, candidates: Mask) -> Evidence:
         """Keep the evidence of some candidates, as if there were none for the others."""
@@ -116,7 +120,7 @@ class Gatherer:
         edges_to_read = np.append(0.0, np.cumsum(self._degree[candidate] + 4.0))
         cost = self._steps[queries.subject] + np.diff(edges_to_read[offsets]) + 1.0
         chunks = split_by_cost(cost, min(self._max_chunks, 1 + int(cost.sum() / _CHUNK_STEPS)))
-        parts: list[tuple[Ids, ...]] = [tuple(np.empty((4, 0), np.int32))]
+        parts: list[tuple[Any, ...]] = [tuple(np.empty((4, 0), np.int32))]
         for part in workers.map(partial(self._gather, listed), chunks):
             parts.append(part)
             if progress is not None:
@@ -125,12 +129,12 @@ class Gatherer:
         n_directed = len(self._column)
         return Evidence(n_directed, offsets, candidate, row, kind.astype(np.int8), *others)
 
-    def _gather(self, listed: ListedCandidates, chunk: slice) -> tuple[Ids, ...]:
+    def _gather(self, listed: ListedCandidates, chunk: slice) -> tuple[Any, ...]:
         """Return candidate, kind, relation and difference of the evidence of some queries."""
         walks = self._column, self._width, self._max_length, self._limit
         rows = gather_evidence(chunk.start, chunk.stop, self._edges, listed, *walks)
         difference = np.where(rows[:, 3] == INCOMPARABLE, UNDATED, signed_differences(rows[:, 3]))
-        return (*rows[:, :3].T.astype(np.int32), difference.astype(np.int32))
+        return (*rows[:, :3].T.astype(np.int32), difference)
 
 
 class EvidenceTracer:

@@ -95,7 +95,7 @@ def evidence_probabilities(
         group=dated.row * len(EVIDENCE_KINDS) + dated.kind,
         pair=pair,
         order=np.exp(fitted.order[pair].log_density(dated.difference > 0)),
-        interval=np.exp(fitted.interval[pair].log_density(np.abs(dated.difference))),
+        interval=np.exp(fitted.interval[pair].log_density(dated.distance)),
     )
 
 

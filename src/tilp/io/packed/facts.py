@@ -12,7 +12,7 @@ import polars as pl
 
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, FactTable, build
-from tilp.graph.graph import DEFECT_SCHEMA, MARKS
+from tilp.graph.graph import DEFECT_SCHEMA, MARKS, SORT_KEYS
 from tilp.graph.sources import SourceFiles
 from tilp.io import frames
 from tilp.io.packed.format import COLUMNS, ColumnWriter
@@ -153,7 +153,8 @@ def write_facts(
 ) -> dict[str, Any]:
     """Write facts, relations, dates and defects as `build_graph` makes them; return metadata.
 
-    Edges are made of the table `train`.
+    The facts of each split are in the order of `TemporalGraph.canonical`. Edges are made of the
+    table `train`.
     """
     used = workspace.rows("SELECT DISTINCT relation FROM facts ORDER BY relation")
     used_names = pl.Series([name for (name,) in used], dtype=pl.String)
@@ -169,13 +170,11 @@ def write_facts(
     for before, (table, query) in zip(("facts", *_ENCODED), _ENCODED.items(), strict=False):
         workspace.make(table, query)
         workspace.remove(before)
-    workspace.add("train", pl.DataFrame(schema=_TRAIN))
     kinds: dict[str, Any] = {
         **COLUMNS,
         **dict.fromkeys(MARKS, np.uint8),
         "source_line": files.dtype,
     }
-    writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in kinds.items()}
     counts, done = np.zeros(len(SPLITS), np.int64), 0
     defects, marks = [pl.DataFrame(schema=DEFECT_SCHEMA)], set[str]()
     parts = (
@@ -200,25 +199,19 @@ def write_facts(
         columns, _, found = build.repair_defects([rows], columns, dates, on_error)
         defects.append(found)
         marks.update(mark for mark in MARKS if columns[mark].any())
-        for name, writer in writers.items():
-            writer.append(columns[name])
-        if SPLITS[split] == "train":
-            known = known_ends(columns["start"], columns["end"])
-            fact = np.arange(counts[0], counts[0] + len(known[0]))
-            train = {**columns, "fact": fact, "start": known[0], "end": known[1]}
-            frame = pl.DataFrame({name: train[name] for name in _TRAIN})
-            workspace.add("train", frame.cast(_TRAIN))
+        frame = pl.DataFrame({name: columns[name].astype(kind) for name, kind in kinds.items()})
+        number = pl.int_range(done, done + len(frame), dtype=pl.Int64)
+        workspace.add("repaired", frame.with_columns(split=pl.lit(split), number=number))
         counts[split] += len(columns["subject"])
         done += len(part)
         progress(done / n_facts)
     workspace.remove("encoded")
+    _write_sorted(workspace, folder, kinds)
     all_defects = pl.concat(defects)
     if on_error is OnError.RAISE and len(all_defects):
         raise DataError(build.defect_message(all_defects))
-    for name, writer in writers.items():
-        writer.close()
-        if name in MARKS and name not in marks:
-            (folder / f"{name}.npy").unlink()
+    for mark in set(MARKS) - marks:
+        (folder / f"{mark}.npy").unlink()
     names.frame().write_ipc(folder / "relations.arrow")
     dates.texts.to_frame().write_ipc(folder / "texts.arrow")
     all_defects.write_ipc(folder / "defects.arrow")
@@ -229,3 +222,28 @@ def write_facts(
         "marks": [mark for mark in MARKS if mark in marks],  # only these have a column
         "sources": asdict(files),
     }
+
+
+def _write_sorted(workspace: Workspace, folder: Path, kinds: Mapping[str, Any]) -> None:
+    """Write the columns of all facts, and the table `train`, in their canonical order."""
+    keys = ", ".join(f'"{name}"' for name in ("split", *SORT_KEYS, "number"))
+    workspace.make("sorted", f"SELECT * FROM repaired ORDER BY {keys}")
+    workspace.remove("repaired")
+    workspace.add("train", pl.DataFrame(schema=_TRAIN))
+    n_train = 0
+    with ExitStack() as stack:
+        files = {name: folder / f"{name}.npy" for name in kinds}
+        writers = {
+            name: stack.enter_context(ColumnWriter(files[name], kind))
+            for name, kind in kinds.items()
+        }
+        for rows in workspace.slices("sorted"):
+            for name, writer in writers.items():
+                writer.append(rows[name].to_numpy())
+            train = rows.filter(split=SPLITS.index("train"))
+            start, end = known_ends(train["start"].to_numpy(), train["end"].to_numpy())
+            fact = pl.int_range(n_train, n_train + len(train), dtype=pl.Int32, eager=True)
+            columns = {"fact": fact, "start": pl.Series(start), "end": pl.Series(end)}
+            workspace.add("train", train.with_columns(**columns).select(*_TRAIN).cast(_TRAIN))
+            n_train += len(train)
+    workspace.remove("sorted")

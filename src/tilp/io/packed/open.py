@@ -124,7 +124,7 @@ def is_packed(folder: Path) -> bool:
 
 
 def open_packed(folder: Path | str, fingerprint: str | None = None) -> TemporalGraph:
-    """Open a graph that `pack` wrote, equal to what `read` makes of the same data.
+    """Open a graph that `pack` wrote, equal to what `read` makes of the data, `canonical`.
 
     The arrays of the graph are maps of the files: processes that open the same graph share them,
     and a pickled graph is only its folder.

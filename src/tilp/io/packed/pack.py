@@ -46,8 +46,8 @@ def pack(
 ) -> TemporalGraph:
     """Write the graph that `read` would give as a folder that opens at once, and open it.
 
-    The input may be larger than memory. `read` opens the folder, and so does everything that
-    reads data.
+    The facts of each split are in the order of `TemporalGraph.canonical`. The input may be larger
+    than memory. `read` opens the folder, and so does everything that reads data.
 
     Args:
         source: as `read` takes it: a file, a folder of splits, a frame, or a mapping to these.

@@ -1,0 +1,54 @@
+"""Times up to ±10^18: no difference overflows, and only differences matter."""
+
+import polars as pl
+import pytest
+
+import tilp
+from strategies import small_world
+from tilp import TILP, Query, TILPConfig
+from tilp.learning.rule_weights import TrainingSettings
+
+CONFIG = TILPConfig(sample=40, training=TrainingSettings(steps=15))
+
+
+def facts(change):
+    """The facts of a small world, each year as an integer that a function changed."""
+    graph = small_world()
+    frame = graph.frame("train", names="ids")
+    dates = (change(pl.col(name).str.slice(0, 4).cast(pl.Int64, strict=False)) for name in DATES)
+    return tilp.read(frame.with_columns(*dates), unit="integer")
+
+
+DATES = ("start", "end")
+
+
+def answers(graph, features):
+    model = TILP(1, features=features, n_jobs=1, config=CONFIG).fit(graph)
+    row = int(graph.targets[7])
+    query = Query(
+        graph.relations.id(int(graph.relation[row])), graph.entities.id(int(graph.subject[row])),
+        None, *(str(graph.date_text(end)[row]) or None for end in DATES),
+    )  # fmt: skip
+    explained = model.explain(query, max_reasons=None)
+    observed = model.distributions().observed()
+    return model.predict(query, k=5)["candidate", "score"], len(explained.reasons), observed
+
+
+@pytest.mark.parametrize("features", ["paper", "full"])
+def test_all_times_may_be_shifted(features):
+    near = answers(facts(lambda time: time), features)
+    for shift in (10**10, 10**18 - 10**4, -(10**18) + 10**4):
+        far = answers(facts(lambda time, shift=shift: time + shift), features)
+        assert far[1] and far[2].equals(near[2])
+        # Draws are keyed by times, so that weights differ a little.
+        assert set(far[0]["candidate"]) == set(near[0]["candidate"])
+        assert far[0]["score"].to_list() == pytest.approx(near[0]["score"].to_list(), rel=0.2)
+
+
+@pytest.mark.parametrize("features", ["paper", "full"])
+def test_differences_may_be_as_large_as_times(features):
+    wide = facts(lambda time: (time - 1950) * 10**15)
+    found, reasons, observed = answers(wide, features)
+    assert found["score"].is_finite().all() and reasons
+    near = answers(facts(lambda time: time - 1950), features)[2]
+    assert observed.equals(near.with_columns(pl.col("difference") * 10**15))
