@@ -35,6 +35,7 @@ _FACTS: dict[
 }
 _TRAIN: dict[Any, Any] = dict.fromkeys(("subject", "relation", "object", "fact"), pl.Int32)
 _TRAIN |= dict.fromkeys(("start", "end"), pl.Int64)
+_ORDER: dict[Any, Any] = {"split": pl.Int32, "number": pl.Int64}  # split and order of reading
 _DATES = """
     SELECT text, count(date) FROM (
         SELECT start AS text, 1 AS date FROM facts UNION ALL
@@ -176,6 +177,8 @@ def write_facts(
         "source_line": files.dtype,
     }
     counts, done = np.zeros(len(SPLITS), np.int64), 0
+    none = {name: np.empty(0, kind) for name, kind in kinds.items()}
+    workspace.add("repaired", pl.DataFrame(none | {"split": [], "number": []}).cast(_ORDER))
     defects, marks = [pl.DataFrame(schema=DEFECT_SCHEMA)], set[str]()
     parts = (
         part
@@ -200,8 +203,8 @@ def write_facts(
         defects.append(found)
         marks.update(mark for mark in MARKS if columns[mark].any())
         frame = pl.DataFrame({name: columns[name].astype(kind) for name, kind in kinds.items()})
-        number = pl.int_range(done, done + len(frame), dtype=pl.Int64)
-        workspace.add("repaired", frame.with_columns(split=pl.lit(split), number=number))
+        number = pl.int_range(done, done + len(frame))
+        workspace.add("repaired", frame.with_columns(split=split, number=number).cast(_ORDER))
         counts[split] += len(columns["subject"])
         done += len(part)
         progress(done / n_facts)
