@@ -51,6 +51,10 @@ def queries_in_time(draw):
     end = np.where(undated, OPEN_END, queries.end)
     queries = replace(queries, start=start, end=end).only_earlier()
     assert (queries.latest == np.where(undated, OPEN_END, queries.start - 1)).all()
+    lags = st.lists(st.sampled_from([0, 1, 4]), min_size=len(queries), max_size=len(queries))
+    late = np.where(undated, OPEN_END, queries.latest - draw(lags))  # evidence may end before
+    queries = replace(queries, latest=late)
+    assert (queries.only_earlier().latest == late).all()
     return graph, replace(queries, fact=np.full(len(queries), -1, np.int32))
 
 

@@ -70,9 +70,10 @@ def _make_features(edges: FactEdges) -> IntervalFeatures:
 
 @kernel
 def interval_id(listed: ListedCandidates, query: int, previous: int) -> int:
-    """Return an id of a query's interval: the previous one if that query has the same interval."""
-    same_start = listed.start[query] == listed.start[previous]
-    return previous if same_start and listed.end[query] == listed.end[previous] else query
+    """Return an id of a query's interval and evidence: the previous one if it has the same."""
+    same = listed.start[query] == listed.start[previous]
+    same &= listed.end[query] == listed.end[previous]
+    return previous if same and listed.latest[query] == listed.latest[previous] else query
 
 
 @kernel

@@ -159,8 +159,8 @@ class CandidateHistory:
         self, listed: ListedCandidates, rows: Ids, weight: Floats, score: Floats
     ) -> None:
         """Add the weights of features to the scores of all entities, a row for each query."""
-        order = np.lexsort((listed.directed_relation, listed.end, listed.start))
-        new = (np.diff(listed.start[order]) != 0) | (np.diff(listed.end[order]) != 0)
+        order = np.lexsort((listed.directed_relation, listed.latest, listed.end, listed.start))
+        new = (np.diff(np.stack(listed[2:5])[:, order]) != 0).any(axis=0)
         for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
             times = (int(column[queries[0]]) for column in listed[2:5])
             facts = self._nearest_to(*times)

@@ -86,7 +86,7 @@ class RandomWalks:
     def _arguments(
         self, listed: ListedCandidates
     ) -> tuple[FactEdges, ListedCandidates, Indices, kernels.WalkSettings]:
-        by_interval = np.lexsort((listed.end, listed.start))
+        by_interval = np.lexsort((listed.latest, listed.end, listed.start))
         lengths = self.rule_length, self.max_length
         settings = kernels.WalkSettings(self.scale, *lengths, self.limit, MIN_PROBABILITY)
         return self.edges, listed, by_interval, settings
