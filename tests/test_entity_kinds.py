@@ -118,7 +118,8 @@ def test_the_weight_follows_how_rare_such_answers_are(model):
         others = [is_never(model.graph, relation, e, -1) for e in range(len(model.graph.entities))]
         ratio = (odd + 0.5) / (len(rows) - odd + 0.5)
         ratio /= (sum(others) + 0.5) / (len(others) - sum(others) + 0.5)
-        assert weights[relation] == pytest.approx(min(np.log(ratio), 0.0))
+        expected = min(np.log(ratio), 0.0) * (1 if odd else 2)
+        assert weights[relation] == pytest.approx(expected)
 
 
 def test_models_without_kinds_are_read(model):

@@ -9,6 +9,7 @@ from tilp._utils.arrays import Floats, Ids, Indices, Mask, ranges_to_indices
 from tilp.graph import QueryTable, TemporalGraph
 
 _MAX_DRAWN = 5_000  # entities from which the share of each kind is estimated
+_NEVER = 2.0  # factor of the weight where no answer is of such a kind: it shall rank behind all
 
 
 class EntityKinds:
@@ -69,7 +70,7 @@ class EntityKinds:
         """Return for each directed relation what a candidate of a kind it never has loses.
 
         It is the logarithm of an odds ratio: how rarely the answers of queries, without their own
-        facts, are of such a kind, against all entities. Never above 0.
+        facts, are of such a kind, against all entities; doubled where none is. Never above 0.
         """
         n_directed, n = 2 * self._n_relations, len(self._offsets) - 1
         never = self.never(queries, np.arange(len(queries) + 1), queries.answer)
@@ -85,5 +86,6 @@ class EntityKinds:
             others = self.never(one, np.array([0, len(drawn)]), drawn).sum()
             odds = (odd[relation] + 0.5) / (asked[relation] - odd[relation] + 0.5)
             of_all = (others + 0.5) / (len(drawn) - others + 0.5)
-            weights[relation] = min(np.log(odds / of_all), 0.0)
+            strength = 1.0 if odd[relation] else _NEVER
+            weights[relation] = strength * min(np.log(odds / of_all), 0.0)
         return weights
