@@ -13,7 +13,6 @@ import warnings
 from argparse import Namespace
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +24,6 @@ from hypothesis import strategies as st
 import tilp
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import EdgeIndex, PreparedEdges
-from tilp.io.packed.external_sort import (
-    Buckets,
-    ScatterWriter,
-    merge_runs,
-    stable_argsort,
-    write_run,
-)
 from tilp.io.packed.format import ColumnWriter, map_array
 from tilp.io.packed.names import NamesWriter
 from tilp.io.packed.open import PackedNames, open_packed
@@ -454,65 +446,6 @@ def test_what_the_command_refuses(world, run, arguments, message):
     code, _, err = run("pack", world / "data", *arguments)
     assert code == 2
     assert message in err
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 50), st.integers(-9, 9)), max_size=40),
-    st.integers(1, 20),
-    st.integers(1, 9),
-)
-@settings(max_examples=30)
-def test_rows_in_buckets_and_numbers_in_places(rows, width, step):
-    with tempfile.TemporaryDirectory() as folder:
-        key, value = np.array(rows, np.int64).reshape(-1, 2).T
-        kinds = {"key": np.int64, "value": np.int64}
-        buckets = Buckets(Path(folder, "rows"), np.arange(width, 51, width), kinds)
-        for begin in range(0, len(key), step):
-            buckets.add(key[begin : begin + step], value[begin : begin + step])
-        taken = np.concatenate(list(buckets.pop_all()))
-        assert taken[stable_argsort(taken["key"])].tolist() == sorted(rows, key=lambda row: row[0])
-        assert (np.diff(taken["key"] // width) >= 0).all()
-
-        path = Path(folder) / "numbers.npy"
-        last = dict(rows)
-        numbers = ScatterWriter(Path(folder), path, 51, np.int32, width, fill=7)
-        for place, number in last.items():
-            numbers.put(np.array([place]), np.array([number]))
-        numbers.write()
-        assert np.load(path).tolist() == [last.get(place, 7) for place in range(51)]
-
-
-@given(st.lists(st.integers(0, 2**40), max_size=30))
-@settings(max_examples=30)
-def test_stable_argsort(keys):
-    wide = np.array(keys, np.int64)
-    for key in (wide, wide % 5, wide << 20):
-        assert stable_argsort(key).tolist() == np.argsort(key, kind="stable").tolist()
-
-
-@given(st.lists(st.lists(st.text("abé", max_size=3), max_size=8, unique=True), max_size=4))
-@settings(max_examples=30)
-def test_merged_runs(runs):
-    with tempfile.TemporaryDirectory() as folder:
-        written = [
-            write_run(
-                Path(folder) / str(number),
-                pl.DataFrame({"name": pl.Series(sorted(run), dtype=pl.String)}),
-            )
-            for number, run in enumerate(runs)
-        ]
-        lists = list(merge_runs(written, rows=6))
-    for number, run in enumerate(runs):
-        found = [
-            name
-            for part in lists
-            for owner, rows in part
-            if owner == number
-            for name in rows["name"]
-        ]
-        assert found == sorted(run)
-    names = [{name for _, rows in part for name in rows["name"]} for part in lists]
-    assert all(max(a) < min(b) for a, b in pairwise(names))
 
 
 @given(st.lists(st.text(max_size=4), max_size=12))

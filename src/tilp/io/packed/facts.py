@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,21 +11,56 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, FactTable, build
 from tilp.graph.graph import DEFECT_SCHEMA, MARKS
 from tilp.graph.sources import SourceFiles
-from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks
+from tilp.io import frames
 from tilp.io.packed.format import COLUMNS, ColumnWriter
-from tilp.io.packed.names import EntityIndexer
+from tilp.io.packed.workspace import Workspace
 from tilp.io.read import Sources, regular_file
 from tilp.io.tables import PARQUET_SUFFIXES, as_polars, frame_batches, parquet_batches
 from tilp.io.text import TextTable, join_tables, text_batches
+from tilp.time import known_ends
 from tilp.types import OnError, Unit
 
 _HEADER_ROWS = 2  # rows that show whether the first is a fact
 _MAX_FACTS = 2**30 - 1  # so that the edges in both directions fit into 32 bits
+_FACTS = {  # the table of facts as they were read; the first four columns are their order
+    **dict.fromkeys(("split", "source", "part"), pl.Int32),
+    "line": pl.Int64,
+    **dict.fromkeys(frames.FACT_COLUMNS, pl.String),
+    **dict.fromkeys(MARKS, pl.UInt8),
+}
+_TRAIN = dict.fromkeys(("subject", "relation", "object", "fact"), pl.Int32)
+_TRAIN |= dict.fromkeys(("start", "end"), pl.Int64)
+_DATES = """
+    SELECT text, count(date) FROM (
+        SELECT start AS text, 1 AS date FROM facts UNION ALL
+        SELECT "end", 1 FROM facts UNION ALL
+        SELECT '', NULL
+    ) GROUP BY text ORDER BY text
+"""
+# One large join or sort a query, since each of them needs most of the memory.
+_ENCODED = {
+    "with_subjects": """
+        SELECT facts.* REPLACE (entities.row AS subject, relations.index AS relation,
+            starts.index AS start, ends.index AS "end")
+        FROM facts
+        JOIN entities ON facts.subject = entities.id
+        JOIN relations ON facts.relation = relations.name
+        JOIN dates AS starts ON facts.start = starts.name
+        JOIN dates AS ends ON facts."end" = ends.name
+    """,
+    "with_objects": """
+        SELECT with_subjects.* EXCLUDE (row) REPLACE (entities.row AS object)
+        FROM with_subjects JOIN entities ON with_subjects.object = entities.id
+    """,
+    "encoded": "SELECT * EXCLUDE (row) FROM with_objects ORDER BY split, source, part, line",
+}
+_SOURCES = """
+    SELECT source, max(line), count(*) FROM facts GROUP BY split, source ORDER BY split, source
+"""
 
 
 @contextmanager
@@ -35,15 +70,15 @@ def _open_batches(
     """Open whatever `read` takes for facts: its name, bytes, roles of columns, and batches."""
     if columns and header is None:
         header = True
-    name = "the frame"
+    name = _source_name(source)
     with ExitStack() as stack:
         if isinstance(source, (str, Path)):
-            name, path = str(source), stack.enter_context(regular_file(Path(source).expanduser()))
+            path = stack.enter_context(regular_file(Path(source).expanduser()))
             n_bytes = path.stat().st_size
             if path.suffix.lower() in PARQUET_SUFFIXES:
                 tables = parquet_batches(path, size)
             else:
-                tables = text_batches(path, header, is_header, size=size)
+                tables = text_batches(path, header, frames.is_header, size=size)
         elif isinstance(source, pl.LazyFrame):
             path = Path(stack.enter_context(TemporaryDirectory())) / "facts.parquet"
             try:
@@ -59,181 +94,132 @@ def _open_batches(
             if (table := next(tables, None)) is None:
                 break
             first.append(table)
-        roles = find_roles(name, join_tables(first), columns, header)
+        roles = frames.find_roles(name, join_tables(first), columns, header)
         yield name, n_bytes, roles, chain(first, tables)
 
 
-class _TextEncoder:
-    """Indices of texts in the order in which they come, and the count of each text."""
-
-    def __init__(self, *texts: str) -> None:
-        self._index = {text: index for index, text in enumerate(texts)}
-        self.counts = np.zeros(len(texts), np.int64)
-
-    def encode(self, column: pl.Series) -> Ids:
-        distinct = column.unique()
-        new = [self._index.setdefault(text, len(self._index)) for text in distinct]
-        indices = np.array(new, np.int32)
-        codes: Ids = indices[column.cast(pl.Enum(distinct)).to_physical().to_numpy()]
-        counts = np.bincount(codes, minlength=len(self._index))
-        counts[: len(self.counts)] += self.counts
-        self.counts = counts
-        return codes
-
-    def series(self) -> pl.Series:
-        return pl.Series("name", list(self._index), dtype=pl.String)
+def _source_name(source: Any) -> str:
+    return str(source) if isinstance(source, (str, Path)) else "the frame"
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """Facts that were read together."""
-
-    order: tuple[int, int, int, int]  # sort key: split, source, table of the source, batch
-    source: str
-    run: int  # of the entities' names
-    path: Path
-    rows: int
-    prefix: str  # of the source in `SourceFiles`
-    last_line: int
-
-
-@dataclass(frozen=True)
-class EncodedFacts:
-    """All facts, as indices of texts, in temporary files."""
-
-    batches: list[_Batch]
-    relations: _TextEncoder
-    dates: _TextEncoder
-
-    def __len__(self) -> int:
-        return sum(batch.rows for batch in self.batches)
-
-
-def encode_facts(
+def stage_facts(
+    workspace: Workspace,
     sources: Sources,
     columns: Mapping[str, str] | None,
     header: bool | None,
-    entities: EntityIndexer,
-    work: Path,
     size: int,
     progress: Callable[[float], None],
-) -> EncodedFacts:
-    """Read all facts, about `size` bytes at a time; `entities` gets the names of entities."""
-    facts = EncodedFacts([], _TextEncoder(), _TextEncoder(""))
-    any_table = False
-    for index, (split, source, prefix) in enumerate(sources.facts):
-        splits: dict[str, int] = {}
+) -> None:
+    """Read all facts into the table `facts`, about `size` bytes at a time."""
+    workspace.add("facts", pl.DataFrame(schema=_FACTS))
+    any_table, count = False, 0
+    for index, (split, source, _) in enumerate(sources.facts):
+        parts: dict[str, int] = {}  # by the text of the split
         with _open_batches(source, columns, header, size) as (name, n_bytes, roles, tables):
-            done = 0
             any_table |= "split" not in roles
-            for table in tables:
-                frame = fact_frame(name, table, roles)
-                if not len(frame):
-                    continue
-                run, encoded = _encode_frame(frame, table.lines, entities, facts)
-                place = prefix, table.lines[-1]
-                parts = [(split, 0, encoded)]
+            for n_tables, table in enumerate(tables, start=1):
+                frame = frames.fact_frame(name, table, roles)
+                marks = {m: build.encode_marks(frame, m, values) for m, values in MARKS.items()}
+                line = pl.Series(table.lines, dtype=pl.Int64)
+                frame = frame.with_columns(line=line, source=index, **marks)
+                split_frames = [(split, frame)]
                 if "split" in roles:
-                    parts = [
-                        (SPLIT_NAMES[text], splits.setdefault(text, len(splits)), encoded.filter(m))
-                        for text, m in split_masks(name, table, roles)
-                    ]
-                for part_split, split_order, part in parts:
-                    order = (SPLITS.index(part_split), index, split_order, len(facts.batches))
-                    path = work / f"facts-{len(facts.batches)}"
-                    part.write_parquet(path, compression="lz4", statistics=False)
-                    facts.batches.append(_Batch(order, name, run, path, len(part), *place))
-                done += size
-                progress((index + min(done / max(n_bytes, 1), 1.0)) / len(sources.facts))
-    if not any_table and not facts.batches:
+                    masks = frames.split_masks(name, table, roles)
+                    split_frames = [(text, frame.filter(mask)) for text, mask in masks]
+                for text, rows in split_frames:
+                    number = SPLITS.index(frames.SPLIT_NAMES[text])
+                    part = parts.setdefault(text, len(parts))
+                    rows = rows.with_columns(split=number, part=part).fill_null("")
+                    workspace.add("facts", rows.select(*_FACTS).cast(_FACTS))
+                count += len(frame)
+                share = min(n_tables * size / max(n_bytes, 1), 1.0)
+                progress((index + share) / len(sources.facts))
+    if not any_table and not count:
         raise TilpError("there is nothing to read: the table is empty")
-    if len(facts) > _MAX_FACTS:
-        raise TilpError(f"{len(facts):,} facts are more than the {_MAX_FACTS:,} that can be packed")
-    facts.batches.sort(key=lambda batch: batch.order)
-    return facts
-
-
-def _encode_frame(
-    frame: pl.DataFrame, lines: Sequence[int], entities: EntityIndexer, facts: EncodedFacts
-) -> tuple[int, pl.DataFrame]:
-    """Return facts as indices of texts; entities as rows of the run of their names."""
-    run, (subject, object_) = entities.add_used([frame["subject"], frame["object"]])
-    encoded = {
-        "subject": subject,
-        "relation": facts.relations.encode(frame["relation"]),
-        "object": object_,
-        "start": facts.dates.encode(frame["start"].fill_null("")),
-        "end": facts.dates.encode(frame["end"].fill_null("")),
-        "line": pl.Series(lines, dtype=pl.Int64),
-    }
-    for mark, values in MARKS.items():
-        encoded[mark] = build.encode_marks(frame, mark, values)
-    return run, pl.DataFrame(encoded)
+    if count > _MAX_FACTS:
+        raise TilpError(f"{count:,} facts are more than the {_MAX_FACTS:,} that can be packed")
 
 
 def write_facts(
+    workspace: Workspace,
     folder: Path,
-    facts: EncodedFacts,
-    entities: EntityIndexer,
+    sources: Sources,
     relations: pl.DataFrame | None,
     unit: Unit | None,
     on_error: OnError,
     progress: Callable[[float], None],
 ) -> dict[str, Any]:
-    """Write facts, relations, dates and defects as `build_graph` makes them; return metadata."""
-    used = facts.relations.series()
-    names = build.make_vocabulary("relation", relations, used)
-    relation_index = names.encode(used)
-    texts = facts.dates.series()
-    order = texts.arg_sort().to_numpy()
-    date_index = np.argsort(order).astype(np.int32)
-    dates = build.DateTable.parse(texts.gather(order), facts.dates.counts[order], unit)
-    writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()}
-    writers |= {name: ColumnWriter(folder / f"{name}.npy", np.uint8) for name in MARKS}
-    files = SourceFiles.of((batch.prefix, batch.last_line) for batch in facts.batches)
-    writers["source_line"] = ColumnWriter(folder / "source_line.npy", files.dtype)
-    marked = dict.fromkeys(MARKS, False)
-    counts = np.zeros(len(SPLITS), np.int64)
-    defects = [pl.DataFrame(schema=DEFECT_SCHEMA)]
-    done, run, entity_index = 0, -1, np.empty(0, np.int64)
-    for batch in facts.batches:
-        table = pl.read_parquet(batch.path, glob=False)
-        if batch.run != run:
-            run, entity_index = batch.run, entities.used_indices(batch.run)
-        start_text, end_text = (date_index[table[name].to_numpy()] for name in ("start", "end"))
+    """Write facts, relations, dates and defects as `build_graph` makes them; return metadata.
+
+    Edges are made of the table `train`.
+    """
+    used = workspace.rows("SELECT DISTINCT relation FROM facts ORDER BY relation")
+    used_names = pl.Series([name for (name,) in used], dtype=pl.String)
+    names = build.make_vocabulary("relation", relations, used_names)
+    texts, n_uses = zip(*workspace.rows(_DATES), strict=True)
+    dates = build.DateTable.parse(pl.Series(texts), np.array(n_uses, np.int64), unit)
+    for table, column in (("relations", names.ids), ("dates", dates.texts)):
+        index = pl.int_range(len(column), dtype=pl.Int32, eager=True)
+        workspace.add(table, pl.DataFrame({"name": column, "index": index}))
+    by_source = workspace.rows(_SOURCES)
+    files = SourceFiles.of((sources.facts[source][2], last) for source, last, _ in by_source)
+    n_facts = max(sum(count for *_, count in by_source), 1)
+    for before, (table, query) in zip(("facts", *_ENCODED), _ENCODED.items(), strict=False):
+        workspace.make(table, query)
+        workspace.remove(before)
+    workspace.add("train", pl.DataFrame(schema=_TRAIN))
+    kinds = {**COLUMNS, **dict.fromkeys(MARKS, np.uint8), "source_line": files.dtype}
+    writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in kinds.items()}
+    counts, done = np.zeros(len(SPLITS), np.int64), 0
+    defects, marks = [pl.DataFrame(schema=DEFECT_SCHEMA)], set[str]()
+    parts = (
+        part
+        for rows in workspace.slices("encoded")
+        for part in rows.partition_by("split", "source", maintain_order=True)
+    )
+    for part in parts:
+        split, (_, source, prefix) = part["split"][0], sources.facts[part["source"][0]]
+        lines = cast("Sequence[int]", part["line"])
+        encoded = {name: part[name].to_numpy() for name in (*frames.FACT_COLUMNS, *MARKS)}
+        start, end = encoded["start"], encoded["end"]
         columns: build.Columns = {
-            "subject": entity_index[table["subject"].to_numpy()],
-            "relation": relation_index[table["relation"].to_numpy()],
-            "object": entity_index[table["object"].to_numpy()],
-            "start": dates.first[start_text],
-            "end": dates.last[end_text],
-            "start_text": start_text,
-            "end_text": end_text,
-            **{mark: table[mark].to_numpy() for mark in MARKS},
+            **encoded,
+            "start": dates.first[start],
+            "end": dates.last[end],
+            "start_text": start,
+            "end_text": end,
+            "source_line": files.encode(prefix, lines),
         }
-        lines = cast("Sequence[int]", table["line"])
-        columns["source_line"] = files.encode(batch.prefix, lines)
-        rows = FactTable(SPLITS[batch.order[0]], batch.source, pl.DataFrame(), lines)
+        rows = FactTable(SPLITS[split], _source_name(source), part, lines)
         columns, _, found = build.repair_defects([rows], columns, dates, on_error)
         defects.append(found)
+        marks.update(mark for mark in MARKS if columns[mark].any())
         for name, writer in writers.items():
             writer.append(columns[name])
-        for mark in MARKS:
-            marked[mark] |= bool(columns[mark].any())
-        counts[batch.order[0]] += len(columns["subject"])
-        done += batch.rows
-        progress(done / max(len(facts), 1))
+        if SPLITS[split] == "train":
+            known = known_ends(columns["start"], columns["end"])
+            fact = np.arange(counts[0], counts[0] + len(known[0]))
+            train = {**columns, "fact": fact, "start": known[0], "end": known[1]}
+            frame = pl.DataFrame({name: train[name] for name in _TRAIN})
+            workspace.add("train", frame.cast(_TRAIN))
+        counts[split] += len(columns["subject"])
+        done += len(part)
+        progress(done / n_facts)
+    workspace.remove("encoded")
     all_defects = pl.concat(defects)
     if on_error is OnError.RAISE and len(all_defects):
         raise DataError(build.defect_message(all_defects))
     for name, writer in writers.items():
         writer.close()
-        if name in marked and not marked[name]:
+        if name in MARKS and name not in marks:
             (folder / f"{name}.npy").unlink()
-    train, valid, test = np.cumsum(counts).tolist()
     names.frame().write_ipc(folder / "relations.arrow")
     dates.texts.to_frame().write_ipc(folder / "texts.arrow")
     all_defects.write_ipc(folder / "defects.arrow")
-    marks = [mark for mark, any_fact in marked.items() if any_fact]  # only these have a column
-    content = {"bounds": [0, train, valid, test], "marks": marks, "sources": asdict(files)}
-    return {"unit": dates.unit.value, "relations": len(names), **content}
+    return {
+        "unit": dates.unit.value,
+        "relations": len(names),
+        "bounds": [0, *np.cumsum(counts).tolist()],
+        "marks": [mark for mark in MARKS if mark in marks],  # only these have a column
+        "sources": asdict(files),
+    }
