@@ -512,7 +512,7 @@ def test_joint_weights_are_arrays_and_back(joint):
         np.array_equal(array, again.to_arrays()[name])
         for name, array in weights.to_arrays().items()
     )
-    with pytest.raises(TilpError, match="lack columns, rule, row_of"):
+    with pytest.raises(TilpError, match="the array columns is missing"):
         LogLinearWeights.from_arrays({})
 
 

@@ -3,6 +3,7 @@
 import copy
 import gzip
 import json
+import os
 import pickle
 import runpy
 import shutil
@@ -22,11 +23,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from tilp._utils.files import note_digest
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import EdgeIndex, PreparedEdges
 from tilp.io.packed.format import ColumnWriter, map_array
 from tilp.io.packed.names import NamesWriter
 from tilp.io.packed.open import PackedNames, open_packed
+from tilp.io.packed.workspace import Workspace
 from tilp.types import OnError, Unit
 from tilp.walks import MiningSettings, Walker, mine
 from tilp.walks.edges import EdgeIntervals, build_edges, inverse_edges, sum_over_targets
@@ -544,3 +547,204 @@ def test_defects_are_told_when_data_are_packed(tmp_path, run):
     assert code == 0 and "date defects: 2 × start after end" in error
     code, _, error = run("pack", tmp_path / "packed", "--check", "--out", tmp_path / "other")
     assert code == 2 and "not both" in error
+
+
+# --- damaged files ---------------------------------------------------------------------------
+
+USE_DAMAGED = """
+import json, sys
+from pathlib import Path
+import numpy as np
+import tilp
+from tilp.walks import MiningSettings, Walker, mine
+
+folder, opened = Path(sys.argv[1]), 0
+files = sorted(folder.glob("*.npy"))
+for number, place, value in json.loads(sys.stdin.read()):
+    path = files[number % len(files)]
+    content = path.read_bytes()
+    array = np.load(path)
+    if not len(array):
+        continue
+    bits = array.view(f"u{array.itemsize}")
+    bits[place % len(array)] = value % 2 ** (8 * array.itemsize)
+    np.save(path, array)
+    try:
+        graph = tilp.read(folder)
+        mine(graph, ["playsFor"], MiningSettings(max_length=2, sample=20))
+        Walker(graph, max_length=2).without([3, 4])
+        graph.entities.find(graph.entities.label(7))
+        graph.frame("train"), graph.index().edges(3), graph.source(0)
+        opened += 1
+    except tilp.TilpError as failure:
+        assert path.name.split(".npy")[0].split(".")[-1] in str(failure), (path, failure)
+    path.write_bytes(content)
+print("opened", opened)
+"""
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 60),
+            st.integers(0, 2**20),
+            st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**63]),
+        ),
+        min_size=60,
+        max_size=60,
+    )
+)
+def test_a_changed_value_is_refused_or_harmless(world, flips):
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(world / "packed", f"{folder}/packed")
+        command = [sys.executable, "-c", USE_DAMAGED, f"{folder}/packed"]
+        done = subprocess.run(command, input=json.dumps(flips), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("opened")
+
+
+def change(path, place, value):
+    array = np.load(path)
+    array[place] = value
+    np.save(path, array)
+
+
+@pytest.mark.parametrize(
+    "name, place, value, message",
+    [
+        ("subject", 5, 10**6, "not at least 0 and less than"),
+        ("relation", 5, -1, "not at least 0 and less than"),
+        ("end_text", 5, 10**6, "not at least 0 and less than"),
+        ("source_line", 5, -2, "not at least -1 and less than"),
+        ("edges.offsets", 3, 0, "its values do not rise"),
+        ("edges.offsets", -1, 0, "its values do not rise"),
+        ("edges.target", 3, 2**31 - 1, "not at least 0"),
+        ("edges.fact", 3, -5, "not at least 0"),
+        ("walks.source", 0, 1, "not as the offsets"),
+        ("walks.rank", 0, 1, "by_rank does not lead back"),
+        ("walks.by_rank", 0, 1, "rank.npy: damaged"),
+        ("walks.inverse", 0, 0, "inverse does not lead back"),
+        ("entities.id.begin", 1, -1, "not at least 0"),
+        ("entities.id.bytes", 0, 0x80, "not UTF-8"),
+    ],
+)
+def test_a_value_out_of_range_is_refused(world, tmp_path, name, place, value, message):
+    shutil.copytree(world / "packed", tmp_path / "packed")
+    change(tmp_path / "packed" / f"{name}.npy", place, value)
+    with pytest.raises(DataError, match=message):
+        open_packed(tmp_path / "packed")
+
+
+def rewrite(folder, **changed):
+    """Metadata as somebody else may write them, digest and sizes included."""
+    path = folder / "pack.json"
+    note = json.loads(path.read_text()) | changed
+    for name, noted in note["files"].items():
+        if (folder / name).is_file():
+            noted["bytes"] = (folder / name).stat().st_size
+    del note["sha256"]
+    note["sha256"] = note_digest(note)
+    path.write_text(json.dumps(note))
+
+
+@pytest.mark.parametrize(
+    "name, array, message",
+    [
+        ("subject", np.zeros(3, np.int32), "it holds 3 of the type int32"),
+        ("subject", np.zeros((2, 2), np.int32), "2 × 2 of the type int32"),
+        ("edges.target", np.zeros(3, np.float64), "3 of the type float64"),
+        ("attribute-0", np.zeros(1), "1 of the type float64"),
+    ],
+)
+def test_another_type_or_size_is_refused(world, tmp_path, name, array, message):
+    folder = tmp_path / "packed"
+    shutil.copytree(world / "packed", folder)
+    np.save(folder / f"{name}.npy", array)
+    rewrite(folder)
+    with pytest.raises(DataError, match=rf"{name}\.npy: damaged .*{message}"):
+        open_packed(folder)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"bounds": [0, 10**9, 10**9, 10**9]},
+        {"bounds": [0, 5, 3, 9]},
+        {"bounds": "none"},
+        {"entities": {"count": 10**9, "ordered": True, "same": {"key": "id", "label": "id"}}},
+        {"entities": None},
+        {"marks": ["subject"]},
+        {"unit": "week"},
+        {"files": []},
+        {"sources": {"prefixes": ["a", "b", "c"], "bounds": [0]}},
+    ],
+)
+def test_metadata_of_another_graph_is_refused(world, tmp_path, changed):
+    folder = tmp_path / "packed"
+    shutil.copytree(world / "packed", folder)
+    path = folder / "pack.json"
+    note = json.loads(path.read_text()) | changed
+    del note["sha256"]
+    path.write_text(json.dumps(note | {"sha256": note_digest(note)}))
+    with pytest.raises(DataError, match="damaged"):
+        open_packed(folder)
+
+
+@pytest.mark.parametrize("name", ["pack.json", "subject.npy", "texts.arrow"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(world, tmp_path, name):
+    folder = tmp_path / "packed"
+    shutil.copytree(world / "packed", folder)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(DataError, match=r"missing|no packed graph"):
+        open_packed(folder)
+
+
+def test_a_mark_in_a_cell_is_read_alike_in_blocks_of_any_size(tmp_path):
+    rows = "\ufeffa\tr\tb\n\ufeffa\tr\tc\nd\tr\t\ufeffa\n"
+    for number, begin in enumerate(("", "\ufeff", "subject\trelation\tobject\n")):
+        path = tmp_path / f"{number}.tsv"
+        path.write_text(f"{begin}{rows}", encoding="utf-8")
+        graph = tilp.read(path)
+        assert ("a" in graph.entities.ids) == (number == 0)  # the file's own mark is none of a name
+        for size in (1, 12, 20, 1000):
+            packed = tilp.pack(path, tmp_path / f"packed-{number}-{size}", memory=30 * size)
+            check_same(packed, graph)
+
+
+def test_a_killed_packing_leaves_nothing_that_the_next_does_not_remove(tmp_path, world):
+    code = (
+        "import os, signal, sys, tilp\n"
+        "def stop(stage, share):\n"
+        "    if stage == sys.argv[1]: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "tilp.pack(sys.argv[2], sys.argv[3], progress=stop)\n"
+    )
+    out = tmp_path / "packed"
+    for stage in ("read", "facts", "digest"):
+        command = [sys.executable, "-c", code, stage, str(world / "data"), str(out)]
+        assert subprocess.run(command).returncode == -9
+    assert not out.exists()
+    tilp.pack(world / "data", out)
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_of_the_user(tmp_path):
+    workspace = Workspace(tmp_path / "work", 10**9)
+    with pytest.raises(OSError, match="nowhere"):
+        workspace.rows("COPY (SELECT 1) TO '/nowhere/at/all' (FORMAT parquet)")
+    with pytest.raises(TilpError, match="too little memory"):
+        workspace.rows("SELECT length(string_agg(repeat('x', 1000000000))) FROM range(9)")
+
+
+def test_tables_of_a_workspace(tmp_path):
+    workspace = Workspace(tmp_path / "it's [1]* a=b", memory=0)
+    for part in (["b", "a"], [], ["a\0", "é"]):
+        workspace.add("names", pl.DataFrame({"name": pl.Series(part, dtype=pl.String)}))
+    workspace.make("sorted", "SELECT name FROM names ORDER BY name")
+    slices = list(workspace.slices("sorted"))
+    assert [len(part) for part in slices] == [1, 1, 1, 1]
+    assert pl.concat(slices)["name"].to_list() == ["a", "a\0", "b", "é"]
+    assert workspace.rows("SELECT row FROM sorted WHERE name = 'b'") == [(2,)]
+    workspace.remove("names", "sorted")
+    assert not list((tmp_path / "it's [1]* a=b").iterdir())

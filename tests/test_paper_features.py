@@ -605,11 +605,11 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
     assert np.array_equal(*scores)
     tables = [one.distributions.table(one.graph.relations) for one in (again, features)]
     assert tables[0].equals(tables[1])
-    with pytest.raises(TilpError, match="weights of features lack"):
+    with pytest.raises(TilpError, match="the array recurrence_weight is missing"):
         FeatureWeights.from_arrays({})
-    with pytest.raises(TilpError, match="distributions of features lack"):
+    with pytest.raises(TilpError, match="the array directed is missing"):
         FittedDistributions.from_arrays({})
-    with pytest.raises(TilpError, match="lack the walked relations"):
+    with pytest.raises(TilpError, match="the array walked is missing"):
         FittedPaper.from_arrays(features.distributions.to_arrays(), features.graph)
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import math
 import os
 import platform
 import re
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from glob import escape
@@ -228,12 +229,41 @@ def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read what `write_arrays` wrote; no object is ever unpickled."""
+    """Read what `write_arrays` wrote; no object is ever unpickled.
+
+    The shapes of all arrays are compared with the size of the file before any is read.
+    """
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (ValueError, AttributeError, OSError, EOFError, zipfile.BadZipFile):
+        if not path.is_file():
+            raise OSError("no regular file")
+        with zipfile.ZipFile(path) as archive:
+            room = path.stat().st_size
+            for member in archive.infolist():
+                with archive.open(member) as file:
+                    np.lib.format.read_magic(file)
+                    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+                room -= math.prod(shape) * dtype.itemsize
+                if min(shape, default=0) < 0 or room < 0:
+                    raise ValueError(f"{member.filename} cannot have the shape {shape}")
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (ValueError, AttributeError, SyntaxError, OSError, EOFError, zipfile.BadZipFile):
         raise _unreadable(path) from None
+
+
+def check_arrays(
+    arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[str, tuple[int | None, ...]]]
+) -> None:
+    """Refuse arrays that are missing, or of another type or shape; None is any length."""
+    for name, (dtype, shape) in expected.items():
+        array = arrays.get(name)
+        if array is None:
+            raise TilpError(f"the array {name} is missing; fit the model again")
+        fits = array.ndim == len(shape) and array.dtype == dtype
+        if not fits or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+            wanted = f"{np.dtype(dtype)} {shape}".replace("None", "any")
+            found = f"{array.dtype} {array.shape}"
+            raise TilpError(f"the array {name} is {found}, not {wanted}; fit the model again")
 
 
 def write_note(
@@ -252,8 +282,10 @@ def read_note(
 ) -> Note:  # fmt: skip
     """Read what `write_note` wrote; check format, version and digest; errors state the remedy."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            raise OSError("it is missing, or no regular file")
         note = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as failure:
+    except (OSError, ValueError, RecursionError) as failure:
         raise error(f"{path}: damaged ({failure}); {remedy}") from failure
     if not isinstance(note, dict) or note.get("format") != format:
         raise error(f"{path}: not a note of the format {format!r}")
@@ -275,6 +307,8 @@ def note_digest(note: Note) -> str:
 def file_digest(path: Path) -> str:
     """Return the SHA-256 digest of a file."""
     try:
+        if not path.is_file():
+            raise OSError("it is missing, or no regular file")
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as failure:

@@ -25,6 +25,11 @@ _VALUES_PER_INTERVAL = 6  # values that the cache holds for each interval of a f
 _DISTANCES = (("start", "start"), ("end", "start"), ("start", "end"))  # ends of fact and query
 
 
+def n_history_features(n_bounds: int) -> int:
+    """Return the count of features in each group, given that of the bounds of distances."""
+    return N_ALLEN + 1 + len(_DISTANCES) * (2 * n_bounds + 1)
+
+
 def distance_bounds(graph: TemporalGraph) -> Indices:
     """Return where the bins of temporal distances begin: single units first, then ever wider."""
     train = graph.span("train")
@@ -104,7 +109,7 @@ class CandidateHistory:
     @property
     def n_features(self) -> int:
         """Count of features in each group."""
-        return N_ALLEN + 1 + len(_DISTANCES) * (2 * len(self.bounds) + 1)
+        return n_history_features(len(self.bounds))
 
     def list_features(self, listed: ListedCandidates) -> tuple[Indices, Ids]:
         """Return offsets for each candidate, and its features as group · n_features + feature."""

@@ -11,9 +11,10 @@ from scipy.optimize import minimize
 
 from tilp._kernels.likelihood import LogLinearTable, add_log_linear_likelihood
 from tilp._utils.arrays import Floats, Ids, Indices
+from tilp._utils.files import check_arrays
 from tilp.errors import TilpError
 from tilp.features.candidate_counts import COUNT_FEATURES
-from tilp.features.candidate_history import HISTORY_KINDS
+from tilp.features.candidate_history import HISTORY_KINDS, n_history_features
 
 RANDOM_WALKS = "random walks"
 DENSE_FEATURES = ("rules", RANDOM_WALKS)  # every candidate has a value of each
@@ -51,13 +52,26 @@ class LogLinearWeights:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LogLinearWeights:
         """Read what `to_arrays` returned."""
+        n_directed, n_bounds = (len(arrays.get(name, ())) for name in ("columns", "bounds"))
         if "mixing" in arrays:  # a model of 0.1
-            n_directed = len(arrays["columns"])
             terms = np.repeat(arrays["mixing"][:, None], len(TERMS), axis=1)
             arrays = {**arrays, "terms": terms, "counts": np.zeros((n_directed, _N_COUNTS))}
-        missing = [name for name in _SAVED_NAMES if name not in arrays]
-        if missing:
-            raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
+        shapes: tuple[tuple[str, tuple[int | None, ...]], ...] = (
+            ("f8", (n_directed, len(DENSE_FEATURES))),
+            ("f8", (None,)),
+            ("i4", (n_directed, len(HISTORY_KINDS) * n_directed)),
+            ("f8", (None, n_history_features(n_bounds))),
+            ("f8", (n_directed, len(TERMS))),
+            ("f8", (n_directed, _N_COUNTS)),
+            ("i8", (n_bounds,)),
+            ("f8", ()),
+        )
+        check_arrays(arrays, dict(zip(_SAVED_NAMES, shapes, strict=True)))
+        rows, bounds = arrays["row_of"], arrays["bounds"]
+        if rows.min(initial=-1) < -1 or rows.max(initial=-1) >= len(arrays["words"]):
+            raise TilpError("the array row_of has rows that words has not; fit the model again")
+        if not n_bounds or bounds[0] < 0 or (np.diff(bounds) <= 0).any():
+            raise TilpError("the array bounds does not rise; fit the model again")
         saved = (arrays[name] for name in _SAVED_NAMES)
         values: list[Any] = [value if value.ndim else float(value) for value in saved]
         return cls(*values)

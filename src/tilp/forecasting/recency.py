@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tilp._kernels import recency as kernel
 from tilp._kernels.recency import Evidence, WeightBlocks, WeightTable
 from tilp._utils.arrays import Floats, Ints
+from tilp._utils.files import check_arrays
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
 from tilp.forecasting.events import RuleTable, TimedEdges, check_relations
@@ -225,10 +226,16 @@ class ForecastModel:
         cls, arrays: Mapping[str, NDArray[Any]], relations: Vocabulary, unit: Unit
     ) -> ForecastModel:
         """Return what `to_arrays` gave."""
-        table = make_table(arrays["rules"], 2 * len(relations), arrays["gaps"])
-        names = ("weights", "body_support", "support")
-        if len(arrays["weights"]) != table.blocks.end:
-            raise ValueError(f"{len(arrays['weights'])} weights for {table.blocks.end} features")
+        n_directed, names = 2 * len(relations), ("weights", "body_support", "support")
+        check_arrays(arrays, dict.fromkeys(("rules", "gaps"), ("i8", (None,))))
+        rules, gaps = arrays["rules"], arrays["gaps"]
+        for name, rising, end in (("rules", rules, n_directed**2), ("gaps", gaps, 2**63 - 1)):
+            if len(rising) and (rising[0] < 0 or rising[-1] >= end or (np.diff(rising) <= 0).any()):
+                raise TilpError(f"the array {name} does not rise; fit the model again")
+        table = make_table(rules, n_directed, gaps)
+        counts = ("i8", (len(rules) + n_directed, len(gaps) + 1))
+        shapes = {"facts": ("i8", (n_directed,)), "weights": ("f8", (table.blocks.end,))}
+        check_arrays(arrays, {**shapes, "body_support": counts, "support": counts})
         return cls(relations, unit, arrays["facts"], table, *(arrays[name] for name in names))
 
     def for_relations(self, relations: Vocabulary, old: Ints) -> ForecastModel:

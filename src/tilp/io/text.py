@@ -201,7 +201,7 @@ def _plain_batches(
         if mask.any():
             if not mask.all():
                 block = characters[np.repeat(mask, ends - begins + 1)].tobytes()
-            if next_line == 1:
+            if next_line == 1 and mask[0]:
                 block = block.removeprefix(_BOM)
             frame, rows = _read_csv(block, path, layout), lines[mask]
             begin, end = int(rows[0]), int(rows[-1]) + 1
@@ -210,15 +210,19 @@ def _plain_batches(
 
 
 def _read_csv(source: bytes, path: Path, layout: _Layout) -> pl.DataFrame:
+    # Polars drops a mark at the beginning, even where it is part of a cell.
+    has_mark = source.startswith(_BOM)
+    row_before = layout.separator * (len(layout.row) - 1) + "\n" if has_mark else ""
     try:
-        return pl.read_csv(
-            source,
+        frame = pl.read_csv(
+            row_before.encode() + source,
             separator=layout.separator,
             quote_char=None,
             has_header=False,
             schema=layout.schema,
             raise_if_empty=False,
         )
+        return frame[1:] if has_mark else frame
     except (pl.exceptions.PolarsError, OSError) as failure:
         deque(_plain_lines(path), maxlen=0)  # raises an error where it is not UTF-8
         raise DataError(f"{path}: cannot be read as a table: {failure}") from failure

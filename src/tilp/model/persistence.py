@@ -121,10 +121,12 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
             features = FittedPaper.from_arrays(arrays, graph)
         elif arrays is not None:
             features = LogLinearWeights.from_arrays(arrays)
+            if (len(features.dense), len(features.rule)) != (len(relations), len(rules)):
+                raise ValueError("features of other relations or rules")
         net = _read_arrays(folder / _NET, note.get("attention_sha256"))
         curve, updates = LossCurve(**note["loss"]), tuple(map(dict, note.get("updates", ())))
         fitted = FittedModel(rules, weights, curve, features, net=net, updates=updates)
-    except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
+    except (KeyError, IndexError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
     return settings, graph, fitted
 
@@ -155,9 +157,10 @@ _FORECAST_VERSION, _WEIGHTS = 1, "weights.npz"
 
 def is_forecast(folder: Path | str) -> bool:
     """Return whether a folder holds a forecaster."""
+    path = Path(folder) / _NOTE
     try:
-        note = json.loads((Path(folder) / _NOTE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        note = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    except (OSError, ValueError, RecursionError):
         return False  # reading the model says what is wrong
     return isinstance(note, dict) and note.get("format") == FORECAST
 
@@ -201,7 +204,7 @@ def load_forecast(
         arrays = _read_arrays(folder / _WEIGHTS, note["weights_sha256"])
         fitted = ForecastModel.from_arrays(arrays or {}, graph.relations, graph.unit)
         return dict(note["parameters"]), graph, fitted, tuple(map(dict, note["updates"]))
-    except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
+    except (KeyError, IndexError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
 
 
@@ -241,6 +244,8 @@ def _with_sources(graph: TemporalGraph, path: Path, note: dict[str, Any] | None)
     _check_same(path, files.file_digest(path), note["sha256"])
     lines = pl.read_parquet(path, glob=False)["source_line"].to_numpy()
     read_from = SourceFiles(tuple(note["prefixes"]), tuple(note["bounds"]))
+    shape = {"source_line": (read_from.dtype.str, (len(graph),))}
+    files.check_arrays({"source_line": lines}, shape)
     return replace(graph, source_line=lines, source_files=read_from)
 
 

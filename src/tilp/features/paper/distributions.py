@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Indices, Mask
+from tilp._utils.files import check_arrays
 from tilp.errors import TilpError
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
 from tilp.graph import QueryTable, Vocabulary
@@ -256,15 +257,20 @@ class FittedDistributions:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FittedDistributions:
         """Read what `to_arrays` returned."""
-        try:
-            n_directed, key, count = int(arrays["directed"]), arrays["key"], arrays["seen"]
-            order, recurrence = Bernoulli(arrays["order"]), Bernoulli(arrays["recurrence"])
-            gaussian = Gaussian(arrays["mean"], arrays["deviation"])
-            interval = PairInterval(gaussian, Exponential(arrays["rate"]), arrays["is_gaussian"])
-            return cls(n_directed, key, count, order, interval, arrays["asked"], recurrence)
-        except KeyError as missing:
-            message = f"distributions of features lack {missing}; fit the model again"
-            raise TilpError(message) from None
+        check_arrays(arrays, {"directed": ("i8", ()), "key": ("i8", (None,))})
+        n_directed, key = int(arrays["directed"]), arrays["key"]
+        size = len(key) + len(EVIDENCE_KINDS) * n_directed
+        floats = dict.fromkeys(("order", "mean", "deviation", "rate"), ("f8", (size,)))
+        counts = {"seen": ("i8", (size,)), "asked": ("i8", (n_directed,))}
+        recurrence = {"recurrence": ("f8", (2, n_directed)), "is_gaussian": ("b1", (size,))}
+        check_arrays(arrays, {**floats, **counts, **recurrence})
+        n_keys = len(EVIDENCE_KINDS) * n_directed**2
+        if len(key) and (key[0] < 0 or key[-1] >= n_keys or (np.diff(key) <= 0).any()):
+            raise TilpError("the array key does not rise; fit the model again")
+        gaussian = Gaussian(arrays["mean"], arrays["deviation"])
+        interval = PairInterval(gaussian, Exponential(arrays["rate"]), arrays["is_gaussian"])
+        order, again = Bernoulli(arrays["order"]), Bernoulli(arrays["recurrence"])
+        return cls(n_directed, key, arrays["seen"], order, interval, arrays["asked"], again)
 
 
 def recurs(queries: QueryTable, evidence: Evidence) -> Mask:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
+from tilp._utils.files import check_arrays
 from tilp.errors import TilpError
 from tilp.features.paper.distributions import Bernoulli, FittedDistributions, recurs
 from tilp.features.paper.evidence import EVIDENCE_KINDS, LIMIT, DatedEvidence, Evidence, Gatherer
@@ -52,9 +53,10 @@ class FeatureWeights:
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FeatureWeights:
         """Read what `to_arrays` returned."""
         names = [field.name for field in fields(cls)]
-        missing = [name for name in names if name not in arrays]
-        if missing:
-            raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
+        relation, n_kinds = (2, np.size(arrays.get("asked", ()))), len(EVIDENCE_KINDS)
+        pairs = (np.size(arrays.get("seen", ())),)
+        shapes = (*2 * (relation,), *4 * (pairs,), (n_kinds, 3), (n_kinds,), (), (), ())
+        check_arrays(arrays, {n: ("f8", s) for n, s in zip(names, shapes, strict=True)})
         saved = (arrays[name] for name in names)
         values: list[Any] = [value if value.ndim else float(value) for value in saved]
         return cls(*values)
@@ -244,9 +246,9 @@ class FittedPaper:
                 f"features were fitted for {fitted.n_directed // 2} relations, and the graph has "
                 f"{len(graph.relations)}; give them a graph with the same relations"
             )
-        if "walked" not in arrays or "bounds" not in arrays:
-            raise TilpError("features lack the walked relations; fit the model again")
-        walked, (max_length, limit) = arrays["walked"].astype(np.bool_), arrays["bounds"].tolist()
+        shapes = {"walked": ("b1", 2 * (fitted.n_directed,)), "bounds": ("i8", (2,))}
+        check_arrays(arrays, shapes)
+        walked, (max_length, limit) = arrays["walked"], arrays["bounds"].tolist()
         features = PaperFeatures(graph, walked, max_length, fitted, limit)
         return cls(features, FeatureWeights.from_arrays(arrays))
 

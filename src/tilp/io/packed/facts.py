@@ -5,7 +5,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import numpy as np
@@ -26,13 +25,15 @@ from tilp.types import OnError, Unit
 
 _HEADER_ROWS = 2  # rows that show whether the first is a fact
 _MAX_FACTS = 2**30 - 1  # so that the edges in both directions fit into 32 bits
-_FACTS = {  # the table of facts as they were read; the first four columns are their order
+_FACTS: dict[
+    Any, Any
+] = {  # the table of facts as they were read; the first four columns are their order
     **dict.fromkeys(("split", "source", "part"), pl.Int32),
     "line": pl.Int64,
     **dict.fromkeys(frames.FACT_COLUMNS, pl.String),
     **dict.fromkeys(MARKS, pl.UInt8),
 }
-_TRAIN = dict.fromkeys(("subject", "relation", "object", "fact"), pl.Int32)
+_TRAIN: dict[Any, Any] = dict.fromkeys(("subject", "relation", "object", "fact"), pl.Int32)
 _TRAIN |= dict.fromkeys(("start", "end"), pl.Int64)
 _DATES = """
     SELECT text, count(date) FROM (
@@ -65,7 +66,7 @@ _SOURCES = """
 
 @contextmanager
 def _open_batches(
-    source: Any, columns: Mapping[str, str] | None, header: bool | None, size: int
+    source: Any, columns: Mapping[str, str] | None, header: bool | None, size: int, work: Path
 ) -> Iterator[tuple[str, int, dict[str, int], Iterator[TextTable]]]:
     """Open whatever `read` takes for facts: its name, bytes, roles of columns, and batches."""
     if columns and header is None:
@@ -80,7 +81,7 @@ def _open_batches(
             else:
                 tables = text_batches(path, header, frames.is_header, size=size)
         elif isinstance(source, pl.LazyFrame):
-            path = Path(stack.enter_context(TemporaryDirectory())) / "facts.parquet"
+            path = work / "frame.parquet"
             try:
                 source.sink_parquet(path)
             except (pl.exceptions.PolarsError, OSError) as failure:
@@ -115,7 +116,8 @@ def stage_facts(
     any_table, count = False, 0
     for index, (split, source, _) in enumerate(sources.facts):
         parts: dict[str, int] = {}  # by the text of the split
-        with _open_batches(source, columns, header, size) as (name, n_bytes, roles, tables):
+        batches = _open_batches(source, columns, header, size, workspace.folder)
+        with batches as (name, n_bytes, roles, tables):
             any_table |= "split" not in roles
             for n_tables, table in enumerate(tables, start=1):
                 frame = frames.fact_frame(name, table, roles)
@@ -168,7 +170,11 @@ def write_facts(
         workspace.make(table, query)
         workspace.remove(before)
     workspace.add("train", pl.DataFrame(schema=_TRAIN))
-    kinds = {**COLUMNS, **dict.fromkeys(MARKS, np.uint8), "source_line": files.dtype}
+    kinds: dict[str, Any] = {
+        **COLUMNS,
+        **dict.fromkeys(MARKS, np.uint8),
+        "source_line": files.dtype,
+    }
     writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in kinds.items()}
     counts, done = np.zeros(len(SPLITS), np.int64), 0
     defects, marks = [pl.DataFrame(schema=DEFECT_SCHEMA)], set[str]()

@@ -82,10 +82,12 @@ class ColumnWriter:
 
 def map_array(path: Path) -> NDArray[Any]:
     """Map the array in a .npy file into memory, read-only."""
+    if not path.is_file():  # a pipe would be waited for
+        raise damage_error(path, "it is missing, or no regular file")
     try:
         # A plain array over the map, since compiled loops know no other kind.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, EOFError) as failure:
+    except (ValueError, EOFError, OverflowError, SyntaxError) as failure:
         raise damage_error(path, "it does not begin as an array does") from failure
     except OSError as failure:
         raise damage_error(path, str(failure)) from failure
@@ -115,15 +117,18 @@ def write_metadata(folder: Path, content: dict[str, Any]) -> None:
 def read_metadata(folder: Path) -> dict[str, Any]:
     """Read the metadata of a packed graph, and check that its files are there and complete."""
     path = folder / METADATA
-    if not path.exists():
+    if not path.is_file():
         raise DataError(f"{folder}: no packed graph; tilp pack DATA --out GRAPH makes one")
     metadata = read_note(path, _FORMAT, _VERSION, "pack the data again", error=DataError)
-    for name, written in metadata["files"].items():
-        file = folder / name
+    try:
+        sizes = {folder / name: int(file["bytes"]) for name, file in metadata["files"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise damage_error(path, "it does not list the files") from None
+    for file, written in sizes.items():
         size = file.stat().st_size if file.is_file() else None
-        if size != written["bytes"]:
+        if size != written:
             state = "it is missing" if size is None else f"it has {size:,} bytes"
-            raise damage_error(file, f"{state}, and was written with {written['bytes']:,} bytes")
+            raise damage_error(file, f"{state}, and was written with {written:,} bytes")
     return metadata
 
 

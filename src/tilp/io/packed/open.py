@@ -1,7 +1,7 @@
 """Opening of packed graphs: metadata is read, everything else is mapped into memory."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from tilp._utils.arrays import Ids, Ints
 from tilp.errors import DataError
 from tilp.graph import EdgeIndex, PreparedEdges, StorageLocation, TemporalGraph, Vocabulary
 from tilp.graph.build import defect_message
+from tilp.graph.graph import DEFECT_SCHEMA, MARKS
 from tilp.graph.sources import SourceFiles
 from tilp.graph.vocabulary import NearNames
 from tilp.io.packed import format as layout
-from tilp.io.packed.format import COLUMNS, EDGES, PREPARED, map_array, read_metadata
+from tilp.io.packed.check import check_edges, check_names, checked_array, checked_offsets
+from tilp.io.packed.format import COLUMNS, EDGES, PREPARED, read_metadata
 from tilp.types import OnError, Unit
 
 _BLOCK_SIZE = 100_000  # names that become a series at once
@@ -27,12 +29,16 @@ _BLOCK_SIZE = 100_000  # names that become a series at once
 class PackedNames:
     """Names in files, by index, and their indices in the order of the names."""
 
-    def __init__(self, stem: Path, *, ordered: bool) -> None:
+    def __init__(self, stem: Path, count: int | None = None, *, ordered: bool) -> None:
         files = layout.names_files(stem)
-        self._bytes: NDArray[np.uint8] = map_array(files[0])
-        self._begin: Ints = map_array(files[1])
-        order = None if ordered else map_array(layout.order_file(stem))
-        self._order: Ids | None = order
+        self._bytes: NDArray[np.uint8] = checked_array(files[0], np.uint8)
+        size = None if count is None else count + 1
+        self._begin: Ints = checked_offsets(files[1], size, len(self._bytes))
+        check_names(files[0], self._bytes, self._begin)
+        self._order: Ids | None = None
+        if not ordered:
+            path = layout.order_file(stem)
+            self._order = checked_array(path, np.int32, len(self), high=len(self))
 
     def __len__(self) -> int:
         return len(self._begin) - 1
@@ -162,40 +168,81 @@ def open_checked(folder: Path, unit: Unit | None, on_error: OnError) -> Temporal
 
 
 def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
-    """Return the graph in the files of a folder."""
+    """Return the graph in the files of a folder, once all that kernels rely on is checked."""
+    try:
+        return _map_graph(folder, metadata)
+    except (LookupError, TypeError, ValueError, AttributeError) as failure:
+        reason = f"it is not as one of a graph: {failure!r}"
+        raise layout.damage_error(folder / layout.METADATA, reason) from failure
+
+
+def _map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
+    first, n_train, n_known, n_facts = map(int, metadata["bounds"])
+    entities, n_entities = metadata["entities"], int(metadata["entities"]["count"])
+    if not first == 0 <= n_train <= n_known <= n_facts:
+        raise ValueError(f"bounds {metadata['bounds']}")
+    names_schema = dict.fromkeys(("id", "key", "label"), pl.String)
+    relations = _read_arrow(folder / "relations.arrow", names_schema)
+    texts = _read_arrow(folder / "texts.arrow", {"text": pl.String})["text"]
     sources = metadata.get("sources", {})  # none in a graph packed before facts had sources
-    stored = (*COLUMNS, *metadata["marks"], *(["source_line"] if sources else []))
-    columns = {name: map_array(folder / f"{name}.npy") for name in stored}
+    source_files = SourceFiles(**{name: tuple(each) for name, each in sources.items()})
+
+    def mapped(name: str, dtype: DTypeLike, size: int, high: int | None, low: int = 0) -> Any:
+        return checked_array(folder / f"{name}.npy", dtype, size, low=low, high=high)
+
+    highs = {"subject": n_entities, "object": n_entities, "relation": len(relations)}
+    highs |= dict.fromkeys(("start_text", "end_text"), len(texts))
+    columns = {name: mapped(name, kind, n_facts, highs.get(name)) for name, kind in COLUMNS.items()}
+    for mark in metadata["marks"]:
+        columns[mark] = mapped(mark, np.uint8, n_facts, len(MARKS[mark]))
     if "walked_only" in columns:
         columns["walked_only"] = columns["walked_only"].view(np.bool_)
-    numbered = enumerate(metadata["attributes"])
-    relations, entities = _read_arrow(folder / "relations.arrow"), metadata["entities"]
-    names = {"id": PackedNames(folder / "entities.id", ordered=entities["ordered"])}
-    for kind in ("key", "label"):
-        same, stem = entities["same"].get(kind), folder / f"entities.{kind}"
-        names[kind] = names[same] if same else PackedNames(stem, ordered=False)
+    if sources:
+        end = source_files.bounds[len(source_files.prefixes)]
+        columns["source_line"] = mapped("source_line", source_files.dtype, n_facts, end, low=-1)
+    names: dict[str, PackedNames] = {}
+    for kind in names_schema:
+        same, ordered = entities["same"].get(kind), kind == "id" and entities["ordered"]
+        stem = folder / f"entities.{kind}"
+        names[kind] = names[same] if same else PackedNames(stem, n_entities, ordered=ordered)
     graph = TemporalGraph(
         entities=PackedVocabulary("entity", *names.values()),
         relations=Vocabulary("relation", relations["id"], relations["key"], relations["label"]),
         unit=Unit(metadata["unit"]),
-        texts=_read_arrow(folder / "texts.arrow")["text"],
-        bounds=tuple(metadata["bounds"]),
-        attributes={name: map_array(folder / f"attribute-{index}.npy") for index, name in numbered},
-        defects=_read_arrow(folder / "defects.arrow"),
-        source_files=SourceFiles(**{name: tuple(each) for name, each in sources.items()}),
+        texts=texts,
+        bounds=(first, n_train, n_known, n_facts),
+        attributes={
+            name: mapped(f"attribute-{index}", np.float64, n_entities, None)
+            for index, name in enumerate(metadata["attributes"])
+        },
+        defects=_read_arrow(folder / "defects.arrow", DEFECT_SCHEMA),
+        source_files=source_files,
         **columns,
     )
-    graph._indexes["train",] = EdgeIndex(
-        len(graph.relations),
-        *(map_array(folder / f"edges.{name}.npy") for name in EDGES),
-        prepared=PreparedEdges(*(map_array(folder / f"walks.{name}.npy") for name in PREPARED)),
-    )
+    highs = {"relation": 2 * len(relations), "target": n_entities, "fact": n_train}
+    highs |= {"source": n_entities} | dict.fromkeys(("rank", "by_rank", "inverse"), 2 * n_train)
+    arrays = {
+        name: mapped(f"{stem}.{name}", kind, 2 * n_train, highs.get(name))
+        for stem, kinds in (("edges", EDGES), ("walks", PREPARED))
+        for name, kind in kinds.items()
+        if name != "offsets"
+    }
+    offsets = checked_offsets(folder / "edges.offsets.npy", n_entities + 1, 2 * n_train)
+    check_edges(folder, offsets, arrays)
+    prepared = PreparedEdges(**{name: arrays.pop(name) for name in PREPARED})
+    index = EdgeIndex(len(relations), offsets, **arrays, prepared=prepared)
+    graph._indexes["train",] = index
     return graph
 
 
-def _read_arrow(path: Path) -> pl.DataFrame:
+def _read_arrow(path: Path, schema: Mapping[str, Any]) -> pl.DataFrame:
+    if not path.is_file():
+        raise layout.damage_error(path, "it is missing, or no regular file")
     try:
         with path.open("rb") as file:  # by its path, brackets in it would be a pattern
-            return pl.read_ipc(file)
+            frame = pl.read_ipc(file)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as failure:
         raise layout.damage_error(path, str(failure)) from failure
+    if frame.schema != dict(schema) or any(frame.null_count().row(0)):
+        raise layout.damage_error(path, f"its columns are not {', '.join(schema)}, without nulls")
+    return frame

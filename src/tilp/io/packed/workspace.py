@@ -26,7 +26,7 @@ class Workspace:
 
     def __init__(self, folder: Path, memory: int) -> None:
         folder.mkdir()
-        self._folder, self._rows = folder, max(1, memory // _BYTES_PER_ROW)
+        self.folder, self._rows = folder, max(1, memory // _BYTES_PER_ROW)
         self._parts: Counter[str] = Counter()
         self._memory = max(memory // 2, _LEAST_MEMORY)
         threads = max(1, min(os.cpu_count() or 1, memory // _BYTES_PER_THREAD))
@@ -46,15 +46,15 @@ class Workspace:
 
     def add(self, table: str, part: pl.DataFrame) -> None:
         """Append rows to a table, in no order."""
-        path = self._folder / f"{table}-{self._parts[table]}"
+        path = self.folder / f"{table}-{self._parts[table]}"
         part.write_parquet(path, compression="lz4", statistics=False)
         if not self._parts[table]:
-            self._view(table, "*", f"{escape(str(self._folder))}/{table}-*", "")
+            self._view(table, "*", f"{escape(str(self.folder))}/{table}-*", "")
         self._parts[table] += 1
 
     def make(self, table: str, query: str) -> None:
         """Make a table of the rows of a query; its column `row` counts them in their order."""
-        path = str(self._folder / table)
+        path = str(self.folder / table)
         self.rows(f"COPY ({query}) TO {_quoted(path)} (FORMAT parquet, COMPRESSION lz4_raw)")
         columns = "* EXCLUDE file_row_number, file_row_number::INTEGER AS row"
         self._view(table, columns, escape(path), ", file_row_number = true")
@@ -84,7 +84,7 @@ class Workspace:
 
     def slices(self, table: str) -> Iterator[pl.DataFrame]:
         """Iterate over the rows that `make` made, as many at a time as fit into memory."""
-        lazy, begin = pl.scan_parquet(self._folder / table, glob=False), 0
+        lazy, begin = pl.scan_parquet(self.folder / table, glob=False), 0
         while len(part := lazy.slice(begin, self._rows).collect()):
             yield part
             begin += len(part)
@@ -93,7 +93,7 @@ class Workspace:
         """Remove tables that are needed no more, for their room on disk."""
         for table in tables:
             self.rows(f"DROP VIEW {table}")
-            for path in (self._folder / table, *self._folder.glob(f"{table}-*")):
+            for path in (self.folder / table, *self.folder.glob(f"{table}-*")):
                 path.unlink(missing_ok=True)
 
     def close(self) -> None:
