@@ -3,8 +3,10 @@
 import hashlib
 import json
 import math
+import os
 import pickle
 import shutil
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -339,3 +341,76 @@ def mutable(tmp_path_factory):
 )
 def test_a_note_with_changed_bytes_is_refused_or_the_same_model(mutable, place, length, new):
     assert mutable(place, length, new)
+
+
+@pytest.fixture(scope="module", params=["full", "paper", "forecast"])
+def saved_arrays(request, tmp_path_factory):
+    """A model whose weights are arrays, and the file that has them."""
+    folder = tmp_path_factory.mktemp(request.param) / "model"
+    if request.param == "forecast":
+        model = tilp.ForecastRules()
+    else:
+        model = TILP(1, features=request.param, n_jobs=1, config=TILPConfig(sample=10))
+    model.fit(small_world()).save(folder)
+    return folder, folder / ("weights.npz" if request.param == "forecast" else "features.npz")
+
+
+def put_arrays(folder, path, arrays):
+    """Put other arrays into a model, as somebody who can sign its note."""
+    np.savez(path, **arrays)
+    sign(folder, path)
+
+
+def sign(folder, path):
+    def change(note):
+        note[f"{path.stem}_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        del note["sha256"]
+        note["sha256"] = note_digest(note)
+
+    edit(folder / "model.json", change)
+
+
+def test_arrays_of_another_type_or_shape_are_refused_by_name(saved_arrays, tmp_path):
+    folder = shutil.copytree(saved_arrays[0], tmp_path / "copy")
+    path = folder / saved_arrays[1].name
+    with np.load(path) as file:
+        arrays = dict(file)
+    for name, array in arrays.items():
+        longer = np.zeros(
+            (*array.shape[:-1], array.shape[-1] + 1) if array.ndim else 2, array.dtype
+        )
+        for wrong in (longer, array[None], array.astype(np.complex64), None):
+            others = {other: values for other, values in arrays.items() if other != name}
+            put_arrays(folder, path, others if wrong is None else {**others, name: wrong})
+            with pytest.raises(TilpError, match="damaged model") as refused:
+                tilp.load(folder)
+            # A length that decides on those of others may be taken for the right one.
+            assert "the array " in str(refused.value), name
+    put_arrays(folder, path, arrays)
+    tilp.load(folder)
+
+
+def test_an_array_is_not_larger_than_its_file(saved_arrays, tmp_path):
+    folder = shutil.copytree(saved_arrays[0], tmp_path / "copy")
+    path = folder / saved_arrays[1].name
+    np.savez_compressed(path, columns=np.zeros((10**4, 10**3)))  # 80 MB in 80 kB
+    sign(folder, path)
+    with pytest.raises(TilpError, match="cannot be read"):
+        tilp.load(folder)
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10**12,), }".replace(
+        b"10**12", b"1" + 12 * b"0"
+    )
+    npy = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("columns.npy", npy)
+    sign(folder, path)
+    with pytest.raises(TilpError, match="cannot be read"):
+        tilp.load(folder)
+
+
+@pytest.mark.parametrize("name", ["model.json", "rules.jsonl", "graph/train.parquet"])
+def test_a_pipe_in_a_model_is_not_waited_for(copy, name):
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    with pytest.raises(TilpError):
+        tilp.load(copy)

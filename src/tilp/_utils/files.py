@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._version import __version__
-from tilp.errors import TilpError
+from tilp.errors import DataError, TilpError
 
 
 def cache_folder() -> Path:
@@ -258,12 +258,12 @@ def check_arrays(
     for name, (dtype, shape) in expected.items():
         array = arrays.get(name)
         if array is None:
-            raise TilpError(f"the array {name} is missing; fit the model again")
+            raise DataError(f"the array {name} is missing")
         fits = array.ndim == len(shape) and array.dtype == dtype
         if not fits or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
             wanted = f"{np.dtype(dtype)} {shape}".replace("None", "any")
             found = f"{array.dtype} {array.shape}"
-            raise TilpError(f"the array {name} is {found}, not {wanted}; fit the model again")
+            raise DataError(f"the array {name} is {found}, not {wanted}")
 
 
 def write_note(

@@ -159,7 +159,7 @@ def pack_command(
     columns: options.ColumnsOption = None,
     header: options.HeaderOption = None,
 ) -> None:
-    """Write DATA as a memory-mapped folder that opens in milliseconds, however large.
+    """Write DATA as a memory-mapped folder that opens quickly, however large.
 
     DATA may be larger than memory. Every command that takes DATA takes this folder too, with the
     same results; processes that use it at the same time share its memory. A model fitted to it

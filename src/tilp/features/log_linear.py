@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from tilp._kernels.likelihood import LogLinearTable, add_log_linear_likelihood
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp._utils.files import check_arrays
-from tilp.errors import TilpError
+from tilp.errors import DataError
 from tilp.features.candidate_counts import COUNT_FEATURES
 from tilp.features.candidate_history import HISTORY_KINDS, n_history_features
 
@@ -69,9 +69,9 @@ class LogLinearWeights:
         check_arrays(arrays, dict(zip(_SAVED_NAMES, shapes, strict=True)))
         rows, bounds = arrays["row_of"], arrays["bounds"]
         if rows.min(initial=-1) < -1 or rows.max(initial=-1) >= len(arrays["words"]):
-            raise TilpError("the array row_of has rows that words has not; fit the model again")
+            raise DataError("the array row_of has rows that words has not")
         if not n_bounds or bounds[0] < 0 or (np.diff(bounds) <= 0).any():
-            raise TilpError("the array bounds does not rise; fit the model again")
+            raise DataError("the array bounds does not rise")
         saved = (arrays[name] for name in _SAVED_NAMES)
         values: list[Any] = [value if value.ndim else float(value) for value in saved]
         return cls(*values)

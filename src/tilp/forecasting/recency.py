@@ -21,7 +21,7 @@ from tilp._kernels.recency import Evidence, WeightBlocks, WeightTable
 from tilp._utils.arrays import Floats, Ints
 from tilp._utils.files import check_arrays
 from tilp._utils.random import keyed_uniform
-from tilp.errors import TilpError
+from tilp.errors import DataError, TilpError
 from tilp.forecasting.events import RuleTable, TimedEdges, check_relations
 from tilp.forecasting.scorer import ForecastScorer, make_evidence
 from tilp.graph import TemporalGraph, Vocabulary
@@ -231,7 +231,7 @@ class ForecastModel:
         rules, gaps = arrays["rules"], arrays["gaps"]
         for name, rising, end in (("rules", rules, n_directed**2), ("gaps", gaps, 2**63 - 1)):
             if len(rising) and (rising[0] < 0 or rising[-1] >= end or (np.diff(rising) <= 0).any()):
-                raise TilpError(f"the array {name} does not rise; fit the model again")
+                raise DataError(f"the array {name} does not rise")
         table = make_table(rules, n_directed, gaps)
         counts = ("i8", (len(rules) + n_directed, len(gaps) + 1))
         shapes = {"facts": ("i8", (n_directed,)), "weights": ("f8", (table.blocks.end,))}

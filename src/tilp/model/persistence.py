@@ -120,9 +120,9 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         if arrays is not None and settings.features is Features.PAPER:
             features = FittedPaper.from_arrays(arrays, graph)
         elif arrays is not None:
+            lengths = {"columns": ("f8", (len(relations), None)), "rule": ("f8", (len(rules),))}
+            files.check_arrays(arrays, lengths)
             features = LogLinearWeights.from_arrays(arrays)
-            if (len(features.dense), len(features.rule)) != (len(relations), len(rules)):
-                raise ValueError("features of other relations or rules")
         net = _read_arrays(folder / _NET, note.get("attention_sha256"))
         curve, updates = LossCurve(**note["loss"]), tuple(map(dict, note.get("updates", ())))
         fitted = FittedModel(rules, weights, curve, features, net=net, updates=updates)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Indices, Mask
 from tilp._utils.files import check_arrays
-from tilp.errors import TilpError
+from tilp.errors import DataError
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
 from tilp.graph import QueryTable, Vocabulary
 
@@ -266,7 +266,7 @@ class FittedDistributions:
         check_arrays(arrays, {**floats, **counts, **recurrence})
         n_keys = len(EVIDENCE_KINDS) * n_directed**2
         if len(key) and (key[0] < 0 or key[-1] >= n_keys or (np.diff(key) <= 0).any()):
-            raise TilpError("the array key does not rise; fit the model again")
+            raise DataError("the array key does not rise")
         gaussian = Gaussian(arrays["mean"], arrays["deviation"])
         interval = PairInterval(gaussian, Exponential(arrays["rate"]), arrays["is_gaussian"])
         order, again = Bernoulli(arrays["order"]), Bernoulli(arrays["recurrence"])
