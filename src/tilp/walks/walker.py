@@ -106,9 +106,7 @@ class Walker:
             )
         self.graph, self.classes, self.every_reading = graph, classes, every_reading
         if only_earlier and (constraints or classes or every_reading):
-            raise TilpError(
-                "only_earlier goes neither with constraints of your own nor with missing='unknown'"
-            )
+            raise TilpError("only_earlier takes no constraints, and no missing='unknown'")
         self.distinct, self.only_earlier = distinct, only_earlier
         self.max_length, self.limit, self.seed = max_length, limit, seed
         self.grains = tuple(Grain(grain) for grain in grains)
