@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import cache
 
+import httpx
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from serving import get, post, running
 from strategies import both_ways, every_candidate, query_at, shared_queries, small_world
 from tilp.errors import TilpError
 from tilp.features.candidate_counts import COUNT_FEATURES, CandidateCounts
@@ -254,3 +256,24 @@ def test_training_queries_are_asked_as_long_after_the_evidence_as_valid_ones():
 def test_it_refuses_what_looks_ahead(choice):
     with pytest.raises(TilpError, match="only_earlier needs missing='point'"):
         tilp.TILP(only_earlier=True, **choice)
+
+
+def test_command_line_packed_graph_and_service_follow_it(run, tmp_path):
+    facts, packed, folder = (tmp_path / name for name in ("facts", "packed", "model"))
+    tilp.write(small_world(), facts)
+    tilp.pack(facts, packed)
+    short = ("--max-length", "1", "--features", "none", "--only-earlier")
+    code, _, err = run("fit", packed, "--out", folder, *short)
+    assert code == 0, err
+    model, graph = tilp.load(folder), small_world()
+    plain = tilp.TILP(1, features="none", only_earlier=True).fit(graph)
+    assert [mined.rule for mined in model.rules()] == [mined.rule for mined in plain.rules()]
+    query = next(one for one in both_ways(graph) if one.subject and one.start)
+    ask = ("--relation", query.relation, "--subject", query.subject, "--start", query.start)
+    code, out, err = run("predict", folder, *ask)
+    assert code == 0 and "that start before the query" in out + err
+    with running(model) as address, httpx.Client(base_url=address) as client:
+        assert "that start before the query" in get(client, "model")["evidence"]
+        asked = {"relation": query.relation, "subject": query.subject, "start": query.start}
+        best = post(client, "predict", asked)["answers"][0]["candidate"]
+    assert best == plain.predict(query)["candidate"][0] and best in out

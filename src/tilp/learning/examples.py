@@ -71,8 +71,7 @@ class TrainingExamples:
 def forecast_queries(graph: TemporalGraph, facts: Indices, seed: int) -> QueryTable:
     """Return facts as queries in both directions whose evidence ends some time before them.
 
-    How long before is drawn for each fact from what the facts of valid have: these may start long
-    after the last fact of train.
+    How long before is drawn from what the facts of valid have, which may start long after train.
     """
     queries = QueryTable.of_facts(graph, facts, walked=True)
     start = known_ends(graph.start, graph.end)[0]

@@ -101,7 +101,7 @@ class Walker:
                 f"{max_length}; choose a smaller length"
             )
         if only_earlier and every_reading:
-            raise TilpError("only_earlier does not go with missing='unknown'")
+            raise TilpError("only_earlier takes no missing='unknown'")
         self.graph, self.every_reading = graph, every_reading
         self.distinct, self.only_earlier = distinct, only_earlier
         self.max_length, self.limit, self.seed = max_length, limit, seed

@@ -115,9 +115,8 @@ class Gatherer:
         progress: Callable[[float], None] | None = None,
     ) -> Evidence:  # fmt: skip
         """Return the evidence for the candidates of queries, which begin at `offsets`."""
-        columns = {name: getattr(queries, name) for name in ListedCandidates._fields[:6]}
-        named = ListedCandidates(**columns, offsets=offsets, candidate=candidate)
-        listed = read_only_tuple(named)
+        columns = (getattr(queries, name) for name in ListedCandidates._fields[:6])
+        listed = read_only_tuple(ListedCandidates._make([*columns, offsets, candidate]))
         edges_to_read = np.append(0.0, np.cumsum(self._degree[candidate] + 4.0))
         cost = self._steps[queries.subject] + np.diff(edges_to_read[offsets]) + 1.0
         chunks = split_by_cost(cost, min(self._max_chunks, 1 + int(cost.sum() / _CHUNK_STEPS)))
