@@ -454,7 +454,7 @@ def test_explanations_are_those_of_explain(tmp_path, model):
 def test_complete_and_out_from_the_command_line(run, tmp_path, folder, rules_model):
     graph = rules_model.graph
     subjects = graph.frame("train").filter(relation="diedIn")["subject"].unique()
-    options = ("--complete", "diedIn", "--start", "1970", "-k", 2)
+    options = ("--complete", "diedIn", "--all-subjects", "--start", "1970", "-k", 2)
     code, printed, err = run("predict", folder, *options, "--out", tmp_path / "out")
     assert code == 0 and f"{len(subjects):,} queries answered in 1 part\n" in printed
     assert err.splitlines()[0] == "check the queries …" and "answer them" in err
@@ -463,7 +463,8 @@ def test_complete_and_out_from_the_command_line(run, tmp_path, folder, rules_mod
     code, printed, err = run("predict", folder, *options, "--json")
     assert code == 0 and err.startswith("evidence: the facts of train")
     assert json.loads(printed) == found.to_dicts()
-    code, printed, _ = run("predict", folder, "--complete", "diedIn^-1", "--new-only", "--json")
+    inverse = ("--complete", "diedIn^-1", "--all-subjects", "--new-only", "--json")
+    code, printed, _ = run("predict", folder, *inverse)
     objects = graph.frame("train").filter(relation="diedIn")["object"].unique()
     told = json.loads(printed)
     assert {row["object"] for row in told} == set(objects) and not any(row["known"] for row in told)
@@ -492,6 +493,7 @@ def test_skipped_queries_are_told_by_the_command(run, tmp_path, folder, wrong):
         (("--complete", "livesIn", "--on-error", "skip"), "go with --out FOLDER"),
         (("--complete", "livesIn", "--subject", "x"), "goes with --start and --end only"),
         (("--complete", "livesIn", "--queries", "q.tsv"), "not both"),
+        (("--queries", "q.tsv", "--all-subjects"), "--all-subjects goes with --complete"),
         (("--complete", "livesin"), "did you mean 'livesIn'"),
         (("--complete", "livesIn", "--start", "soon", "--out", "o"), "'soon' is not a date"),
         (("--queries", "q.tsv", "--out", "o"), "q.tsv: no such file"),
