@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from models import FAST, contents, edit, same
+from models import FAST, contents, edit, fitted, same
 from strategies import both_ways, small_world
 from tilp import TILP, Query, TILPConfig
 from tilp._utils.files import note_digest
@@ -414,3 +414,27 @@ def test_a_pipe_in_a_model_is_not_waited_for(copy, name):
     os.mkfifo(copy / name)
     with pytest.raises(TilpError):
         tilp.load(copy)
+
+
+def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    place = fitted().save(tmp_path / "model")
+    opened = Path.open
+
+    def refused(self, *arguments, **options):
+        if self.name in unreadable:
+            raise PermissionError(13, "Permission denied", str(self))
+        return opened(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refused)
+    for name in ("model.json", "rules.jsonl"):
+        unreadable = {name}
+        with pytest.raises(TilpError, match=rf"{name} cannot be read: Permission denied") as told:
+            tilp.load(place)
+        assert "fit" not in str(told.value) and "remove" not in str(told.value)
+
+
+def test_a_note_of_any_depth_is_refused(tmp_path):
+    place = fitted().save(tmp_path / "model")
+    (place / "model.json").write_text("[" * 100_000)
+    with pytest.raises(TilpError, match="damaged"):
+        tilp.load(place)

@@ -9,6 +9,7 @@ import pytest
 from models import FAST, KilledError, contents, fitted, kill_at, same
 from strategies import small_world
 from tilp import TILP
+from tilp._utils.files import locked
 from tilp.errors import TilpError
 
 
@@ -118,3 +119,9 @@ def test_the_examples_of_the_documentation_run(monkeypatch, tmp_path):
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(block, names)
     assert names["again"].rules() == names["model"].rules()
+
+
+def test_a_second_fit_in_the_same_folder_is_refused(tmp_path):
+    with locked(tmp_path), pytest.raises(TilpError, match="another process is at work"):
+        TILP(**FAST).fit(small_world(), folder=tmp_path)
+    assert not any(tmp_path.iterdir())

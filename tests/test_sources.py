@@ -98,7 +98,7 @@ def test_the_line_of_a_fact_holds_it(
         graph = tilp.read(folder, **choices)
         if packed:  # a line or two at a time
             graph = tilp.pack(folder, folder / "packed", **choices, memory=2_000)
-            assert tilp.read(folder, **choices) == graph
+            assert tilp.read(folder, **choices).canonical() == graph
     for row in range(len(graph)):
         assert record(folder, graph.source(row), separator) == texts(graph, row)
     assert len({graph.source(row) for row in range(len(graph))}) == len(graph)
@@ -244,7 +244,7 @@ def forget(path, *names):
 
 def test_models_keep_sources(model, saved, tmp_path):
     again = tilp.load(saved)
-    assert sources(again.graph) == sources(model.graph) and sources(again.graph)[0] == "train.tsv:2"
+    assert sources(again.graph) == sources(model.graph) and "train.tsv:2" in sources(again.graph)
     updated = again.update(tilp.read(fact_table(("new", "livesIn", "newer", 1990, 1990))))
     saved_again = tilp.load(updated.save(tmp_path / "updated")).graph
     assert sources(saved_again) == sources(updated.graph)
@@ -264,7 +264,7 @@ def test_damaged_sources_are_refused(tmp_path, model):
 
 def test_packed_graphs_and_their_models_keep_sources(data, tmp_path):
     packed = tilp.pack(data, tmp_path / "packed")
-    graph = tilp.read(data)
+    graph = tilp.read(data).canonical()
     assert sources(packed) == sources(graph) and packed.source_files == graph.source_files
     assert packed.source_line.dtype == graph.source_line.dtype == np.int32
     model = TILP(**FAST).fit(packed)

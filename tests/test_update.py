@@ -483,3 +483,18 @@ def test_of_two_updates_at_once_no_facts_are_lost(run, tmp_path, saved, new_file
     assert refused[0].returncode == 2
     assert f"process {os.getpid()} on {platform.node()}" in refused[0].stderr
     assert len(tilp.load(place)._fitted.updates) == 1
+
+
+def test_a_model_that_another_process_replaced_is_not_written_over(tmp_path):
+    place = fitted().save(tmp_path / "model")
+    first, second = tilp.load(place), tilp.load(place)
+    new = parts()[1]
+    updated = first.update(new)
+    updated.save(place, replace=True)
+    updated.save(place, replace=True)  # its own save is no change by others
+    was = contents(place)
+    with pytest.raises(TilpError, match="changed since this model was loaded"):
+        second.update(new).save(place, replace=True)
+    assert contents(place) == was
+    assert second.update(new).save(tmp_path / "elsewhere").exists()
+    assert tilp.load(place).update(new).save(place, replace=True) == place

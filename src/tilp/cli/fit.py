@@ -276,12 +276,12 @@ def update_command(
     _check_removed_option("--rules", rules, "mine")
     if sum((out is not None, in_place, dry_run)) != 1:
         raise TilpError("give one of --out FOLDER, --in-place and --dry-run")
-    if out is not None and out.exists() and any(out.iterdir()):
-        raise TilpError(f"{out} is not empty: choose another folder or remove it")
     folder = (out or model).resolve()
     # From before the model is read: nothing that another adds meanwhile is lost.
     is_locked = out is not None or (in_place and model.parent.exists())
     with locked(folder, beside=True) if is_locked else nullcontext():
+        if out is not None and out.exists() and any(out.iterdir()):
+            raise TilpError(f"{out} is not empty: choose another folder or remove it")
         fitted = options.load_model(model, threads, backend, address)
         unit = _unit(new_facts, unit, fitted.graph.unit)
         facts = options.read_data(new_facts, unit, on_error, columns, header)

@@ -101,8 +101,7 @@ def evaluate(
             if progress is not None:
                 progress(done / len(queries))
     table = _query_table(graph, rows, reached).hstack(pl.DataFrame(columns))
-    # In an order that does not depend on that of the data, so that any two can be compared.
-    order = graph.canonical_order(rows)
+    order = graph.canonical_order(rows)  # not that of the data, so that any two can be compared
     table = table[np.concatenate([order, order + len(rows)])]
     return Evaluation(table, split, graph.canonical().fingerprint(), chosen, note, drawn)
 
@@ -158,12 +157,13 @@ def _repeated(graph: TemporalGraph, rows: Ints) -> Mask:
     """Mask the facts whose triple train has with another interval."""
     triple, times = ["subject", "relation", "object"], ["start", "end"]
     facts = pl.DataFrame({name: getattr(graph, name) for name in (*triple, *times)})
-    train = facts[graph.span("train")].join(facts[rows], on=triple, how="semi")
-    train = train.group_by(triple).agg(times=pl.struct("start", "end"))
-    joined = facts[rows].join(train, on=triple, how="left", maintain_order="left")
-    own = pl.struct("start", "end")
-    another = pl.col("times").list.unique().list.len() - pl.col("times").list.contains(own)
-    return joined.select((another > 0).fill_null(False)).to_series().to_numpy()
+    train = facts[graph.span("train")].join(facts[rows], on=triple, how="semi").unique()
+    intervals = train.group_by(triple).agg(intervals=pl.len().cast(pl.Int64))
+    joined = facts[rows].join(intervals, on=triple, how="left", maintain_order="left")
+    own = train.with_columns(own=pl.lit(1, pl.Int64))
+    joined = joined.join(own, on=[*triple, *times], how="left", maintain_order="left")
+    another = joined["intervals"].fill_null(0) - joined["own"].fill_null(0)
+    return (another > 0).to_numpy()
 
 
 def popularity(graph: TemporalGraph) -> ScoreFunction:

@@ -293,10 +293,8 @@ class ForecastRules(TILP):
         """
         fitted = self._need_fit()
         parameters = {name: getattr(self, name) for name in (*_PARAMETERS, "random_state")}
-        path = save_forecast(
-            parameters, self.graph, fitted, self._updates, folder, replace=replace,
-            loaded=self._saved,
-        )  # fmt: skip
+        parts = parameters, self.graph, fitted, self._updates
+        path = save_forecast(*parts, folder, replace=replace, loaded=self._saved)
         self._saved = saved_state(path)
         return path
 

@@ -76,10 +76,8 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.add_middleware(
-        RequestMiddleware, limits=limits, access=access or Access(),
-        batch_paths=frozenset({PREFIX + BATCH}),
-    )  # fmt: skip
+    access, batches = access or Access(), frozenset({PREFIX + BATCH})
+    app.add_middleware(RequestMiddleware, limits=limits, access=access, batch_paths=batches)
     add_error_handlers(app)
 
     @app.get("/health", response_model=schemas.Health, tags=["service"])
