@@ -49,6 +49,15 @@ def test_frames(facts, make):
     assert tilp.read(make(facts)) == tilp.read(facts)
 
 
+@pytest.mark.parametrize("dtype", [pl.Date, pl.Datetime("ms")])
+def test_a_date_that_cannot_be_written_is_refused(tmp_path, facts, dtype):
+    size = 2**31 - 1 if dtype == pl.Date else 2**62
+    dates = pl.Series([size] * len(facts)).cast(dtype)
+    facts.with_columns(start=dates).write_parquet(tmp_path / "facts.parquet")
+    with pytest.raises(DataError, match=r"'start' \(start\) holds a date past the year 260,000"):
+        tilp.read(tmp_path / "facts.parquet")
+
+
 def test_arrow_parquet_and_paths_as_text(tmp_path, facts):
     assert tilp.read(facts.to_arrow()) == tilp.read(facts)
     assert tilp.read(pa.table(facts.to_arrow())) == tilp.read(facts)

@@ -32,6 +32,8 @@ _SYNONYMS = {
     "walked_only": "walked_only",
 }
 _KEY_ROLES = frozenset({"subject", "relation", "object"})
+_MAX_DAYS = 95_000_000  # from 1970, of a date that polars can write
+_PER_DAY = {None: 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _REMEDY = (
     "Name the columns in a header, or say which is which with columns= "
     "(--columns subject=…,relation=…,object=…,start=…,end=…)."
@@ -213,6 +215,10 @@ def as_text(column: pl.Series, source: str, role: str) -> pl.Series:
         integers = number.zip_with(whole.fill_null(False), pl.Series([None], dtype=dtype))
         return integers.cast(pl.Int64).cast(pl.String).fill_null(number.cast(pl.String))
     if dtype in (pl.Date, pl.Datetime):
+        days = column.to_physical() // _PER_DAY[getattr(dtype, "time_unit", None)]
+        if not days.is_between(-_MAX_DAYS, _MAX_DAYS).all():
+            what = f"column {column.name!r} ({role}) holds a date past the year 260,000"
+            raise DataError(f"{source}: {what}; correct it, or leave it empty")
         return column.dt.strftime("%Y-%m-%d")
     if dtype.is_integer() or dtype in (pl.Categorical, pl.Enum, pl.Null):
         return column.cast(pl.String)

@@ -27,6 +27,7 @@ from tilp.graph.sources import SourceFiles
 from tilp.io import read, write
 from tilp.io.packed.open import is_still_packed
 from tilp.io.packed.pack import copy_packed
+from tilp.io.tables import parquet_errors
 from tilp.learning import KNOWN_KINDS
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
@@ -271,7 +272,8 @@ def _with_sources(graph: TemporalGraph, path: Path, note: dict[str, Any] | None)
     if note is None:
         return replace(graph, source_line=np.empty(0, np.int32), source_files=SourceFiles())
     _check_same(path, files.file_digest(path), note["sha256"])
-    lines = pl.read_parquet(path, glob=False)["source_line"].to_numpy()
+    with parquet_errors(path):
+        lines = pl.read_parquet(path, glob=False)["source_line"].to_numpy()
     read_from = SourceFiles(tuple(note["prefixes"]), tuple(note["bounds"]))
     shape = {"source_line": (read_from.dtype.str, (len(graph),))}
     files.check_arrays({"source_line": lines}, shape)
