@@ -26,6 +26,7 @@ class Defect(StrEnum):
     MALFORMED_START = "malformed start"
     MALFORMED_END = "malformed end"
     START_AFTER_END = "start after end"
+    EMPTY_NAME = "empty subject, relation or object"
 
 
 Columns = dict[str, NDArray[Any]]

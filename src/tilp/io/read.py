@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import compress
@@ -11,14 +11,35 @@ from typing import Any, cast
 
 import polars as pl
 
-from tilp.errors import DataError, TilpError
-from tilp.graph import SPLITS, FactTable, TemporalGraph, build_graph
+from tilp.errors import DataError, TilpError, TilpNotice
+from tilp.graph import SPLITS, Defect, FactTable, TemporalGraph, build_graph
+from tilp.graph.graph import DEFECT_SCHEMA
 from tilp.io import tables
-from tilp.io.frames import SPLIT_NAMES, Chosen, fact_frame, find_roles, is_header, split_masks, warn
+from tilp.io.date_shapes import check_form, normalise_dates
+from tilp.io.frames import (
+    DATE_ROLES,
+    SPLIT_NAMES,
+    Roles,
+    as_text,
+    fact_frame,
+    find_roles,
+    full_rows,
+    is_header,
+    long_table,
+    name_roles,
+    split_masks,
+    warn,
+)
 from tilp.io.packed.open import is_packed, open_checked
+from tilp.io.records import EXCEL_SUFFIXES, is_database
+from tilp.io.text import TextTable
 from tilp.types import OnError, Unit, choose
 
-_SUFFIXES = (".tsv", ".txt", ".csv", *tables.PARQUET_SUFFIXES)
+_SUFFIXES = (
+    *(".tsv", ".txt", ".csv", ".jsonl", ".ndjson"),
+    *tables.PARQUET_SUFFIXES,
+    *EXCEL_SUFFIXES,
+)
 _ID_FILES = {"entity2id": "entities", "relation2id": "relations"}  # entities.tsv replaces them
 _PADDING = ("0", "-1")  # last of five columns, in folders with such files
 
@@ -30,24 +51,42 @@ def read(
     on_error: OnError | str = OnError.REPAIR,
     columns: Mapping[str, str] | None = None,
     header: bool | None = None,
+    relation_name: str | None = None,
+    wide: bool = False,
+    date_format: str | None = None,
+    keep: Sequence[str] = (),
+    sql: str | None = None,
+    like: TemporalGraph | None = None,
 ) -> TemporalGraph:
     """Read a temporal graph.
 
     Args:
         source: a file, a folder with the splits (`train`, `valid`, `test`) as files, a frame
-            (polars, pandas or Arrow), or a mapping from split to any of these. Files are TSV or
-            CSV, gzipped or not, or Parquet. A folder may hold `entities.tsv` and `relations.tsv`
-            (id, key, label) and `attributes.tsv` (entity id, then numbers), or `entity2id.txt` and
-            `relation2id.txt` with names and ids, either first, whose facts have ids and perhaps
-            whole numbers as times. Or a folder that `pack` made, which is opened as it is.
+            (polars, pandas or Arrow), a networkx graph, or a mapping from split to any of these.
+            Files are TSV or CSV, gzipped or not, Parquet, JSON lines, Excel, SQLite or DuckDB. A
+            folder may hold `entities.tsv` and `relations.tsv` (id, key, label) and
+            `attributes.tsv` (entity id, then numbers), or `entity2id.txt` and `relation2id.txt`
+            with names and ids, either first, whose facts have ids and perhaps whole numbers as
+            times. Or a folder that `pack` made, which is opened as it is.
         unit: what times count: year, month, day or integer; by default the finest in which at
             least 90 % of the known dates are complete.
-        on_error: what to do with malformed dates and with starts after their ends: 'repair'
-            (unknown; end = start; the default), 'skip' the row, or 'raise'.
+        on_error: what to do with malformed dates, with starts after their ends and with rows
+            without a name: 'repair' (unknown; end = start; left out; the default), 'skip' the
+            row, or 'raise'.
         columns: column names by role, where they do not speak for themselves: subject,
             relation, object, and start and end, or date, and split, estimated and walked_only.
-            Files then have a header.
+            Roles that are not given are recognised. Files then have a header.
         header: whether files begin with a row of column names; detected by default.
+        relation_name: the relation of every row, for a table without such a column.
+        wide: whether each row has a subject, in the first column unless `columns` says
+            otherwise, and its attributes, which become facts with the dates of the row. The
+            names of their columns are the relations. False by default.
+        date_format: how dates are written: 'day-first', 'month-first', 'digits', 'seasons',
+            'excel', or a format of `strptime`; by default recognised.
+        keep: names of columns with numbers to keep as attributes of the subjects.
+        sql: the query whose result is read from a database; by default its only table.
+        like: a graph that was read before: its columns, relation name and date format count
+            where they fit and no other is given.
 
     Raises:
         DataError: what cannot be read, naming file, line, column, what was found and the remedy.
@@ -60,8 +99,14 @@ def read(
     """
     on_error = choose(OnError, on_error, "on_error")
     chosen_unit = None if unit is None else choose(Unit, unit, "unit")
+    given = {
+        "relation_name": relation_name, "wide": wide or None, "date_format": date_format,
+        "keep": tuple(keep) or None, "sql": sql,
+    }  # fmt: skip
+    if relation_name is not None and (wide or "relation" in (columns or {}) or not relation_name):
+        raise TilpError("relation_name goes with neither wide nor a relation column, nor is it ''")
     if isinstance(source, (str, Path)) and is_packed(Path(source).expanduser()):
-        if columns or header is not None:
+        if columns or header is not None or any(value is not None for value in given.values()):
             raise TilpError(f"{source}: a packed graph has no columns to choose and no header")
         graph = open_checked(Path(source).expanduser(), chosen_unit, on_error)
         warn_of_defects(graph)
@@ -74,48 +119,160 @@ def read(
         k: tables.read_labels(file, either_way=_stem(file) in _ID_FILES)
         for k, file in sorted(files.items())
     }
+    reader = _TableReader(
+        columns or {}, header, on_error, with_ids=with_ids, like=like, **given  # type: ignore[arg-type]
+    )
     facts: list[FactTable] = []
     for split, part, prefix in sources.facts:
-        facts += _fact_tables(part, split, columns, header, prefix, with_ids=with_ids)
-    if not facts:
-        raise TilpError("there is nothing to read: the table is empty")
-    values = None if attributes is None else tables.read_attributes(attributes)
+        facts += reader.fact_tables(part, split, prefix)
+    rows = sum(len(table.frame) for table in facts)
+    if not facts or not (rows or sources.is_written):
+        raise DataError(f"{facts[0].source if facts else 'the table'}: there are no facts to read")
+    for table in facts if not sources.is_written else ():
+        if not len(table.frame):
+            warn(f"{table.source}: no facts, so {table.split} is empty")
+    values = {} if attributes is None else tables.read_attributes(attributes)
     unit = chosen_unit or sources.unit
     if unit is None and with_ids and all(_counts_time(table.frame) for table in facts):
         unit = Unit.INTEGER
+    form = None
+    if unit is not Unit.INTEGER and not sources.is_written and rows:
+        form = date_format or (like.reading.get("date_format") if like is not None else None)
+        from_excel = any(table.source.lower().endswith(EXCEL_SUFFIXES) for table in facts)
+        facts, form, found = normalise_dates(facts, form, on_error, from_excel=from_excel)
+        if found:
+            warn(f"{facts[0].source}: {found}", TilpNotice)
+    values |= reader.attributes()
     graph = build_graph(facts, **labels, attributes=values, unit=unit, on_error=on_error)
+    reading = {**reader.reading, "date_format": form}
+    reading = {name: value for name, value in reading.items() if value}
+    graph = replace(
+        graph,
+        reading=tables.read_reading(source) if sources.is_written else reading,
+        defects=pl.concat([*reader.defects, graph.defects]),
+    )
     warn_of_defects(graph)
     return graph
 
 
-def _fact_tables(
-    source: Any,
-    split: str,
-    columns: Chosen,
-    header: bool | None,
-    prefix: str,
-    *,
-    with_ids: bool,
-) -> list[FactTable]:
-    if columns and header is None:
-        header = True
-    if isinstance(source, (str, Path)):
-        name = str(source)
-        with regular_file(Path(source).expanduser()) as path:
-            table = tables.read_table(path, header, is_header)
-    else:
-        name, table = "the frame", tables.as_table(tables.as_polars(source), 0)
-    if with_ids and table.frame.width == 5 and table.frame[:, 4].is_in(_PADDING).all():
-        table = replace(table, frame=table.frame[:, :4])
-    roles = find_roles(name, table, columns, header)
-    frame = fact_frame(name, table, roles)
-    if "split" not in roles:
-        return [FactTable(split, name, frame, table.lines, prefix)]
-    masks = ((SPLIT_NAMES[text], mask) for text, mask in split_masks(name, table, roles))
-    return [
-        FactTable(split, name, frame.filter(mask), list(compress(table.lines, mask)), prefix)
-        for split, mask in masks
-    ]
+class _TableReader:
+    """Reads tables of facts with the same options; gathers what is not in their facts."""
+
+    def __init__(
+        self, columns: Mapping[str, str], header: bool | None, on_error: OnError, *,
+        with_ids: bool, like: TemporalGraph | None, relation_name: str | None,
+        wide: bool | None, date_format: str | None, keep: tuple[str, ...] | None, sql: str | None,
+    ) -> None:  # fmt: skip
+        check_form(date_format)
+        self._columns, self._on_error, self._with_ids = columns, on_error, with_ids
+        self._header = True if header is None and (columns or wide) else header
+        self._relation_name, self._wide, self._keep, self._sql = relation_name, wide, keep or (), sql
+        self._remembered: Mapping[str, Any] = {} if like is None else like.reading
+        self._values: dict[str, list[tuple[pl.Series, pl.Series]]] = {}
+        self.reading: dict[str, Any] = {}
+        self.defects: list[pl.DataFrame] = []
+
+    def fact_tables(self, source: Any, split: str, prefix: str) -> list[FactTable]:
+        """Read a table; more than one if a column names the splits."""
+        if isinstance(source, (str, Path)):
+            name = str(source)
+            with regular_file(Path(source).expanduser()) as path:
+                least = 3 if self._may_name("relation_name") is None and not self._wide else 2
+                table = tables.read_table(
+                    path, self._header, self._is_header, min_columns=least, sql=self._sql
+                )
+        elif self._sql is not None:
+            raise TilpError("sql is for files of SQLite or DuckDB, not for frames")
+        else:
+            name, table = "the frame", tables.as_table(tables.as_polars(source), 0)
+        if self._with_ids and table.frame.width == 5 and table.frame[:, 4].is_in(_PADDING).all():
+            table = replace(table, frame=table.frame[:, :4])
+        table, roles, relation_name = self._roles(name, table)
+        full = full_rows(table, roles, name)
+        if self._on_error is not OnError.RAISE and not full.all():
+            self._note_empty(name, split, table, roles, ~full)
+            lines = list(compress(table.lines, full))
+            table = replace(table, frame=table.frame.filter(full), lines=lines)
+        frame = fact_frame(name, table, roles, relation_name)
+        self._keep_values(name, table, frame["subject"])
+        if "split" not in roles:
+            return [FactTable(split, name, frame, table.lines, prefix)]
+        masks = ((SPLIT_NAMES[text], mask) for text, mask in split_masks(name, table, roles))
+        return [
+            FactTable(split, name, frame.filter(mask), list(compress(table.lines, mask)), prefix)
+            for split, mask in masks
+        ]
+
+    def _is_header(self, cells: Sequence[str], second: Sequence[str] = ()) -> bool:
+        hinted = set(self._remembered.get("columns", {}).values())
+        return is_header(cells, second) or len(hinted & set(cells)) > 1
+
+    def _may_name(self, name: str) -> str | None:
+        return self._relation_name if self._relation_name is not None else (
+            None if self._wide else self._remembered.get(name)
+        )  # fmt: skip
+
+    def _roles(self, name: str, table: TextTable) -> tuple[TextTable, Roles, str | None]:
+        """Return a table with a row for each fact, the roles of its columns, and the relation."""
+        names = table.names or ()
+        taken = self._columns.values()
+        hints = {
+            role: column for role, column in self._remembered.get("columns", {}).items()
+            if column in names and column not in taken and role not in self._columns
+        }  # fmt: skip
+        if "date" in self._columns or {"start", "end"} & self._columns.keys():
+            hints = {role: column for role, column in hints.items() if role not in DATE_ROLES}
+        columns = {**hints, **self._columns}
+        for column in self._keep:
+            if column not in names:
+                raise DataError(f"{name}: no column {column!r} to keep; there are {', '.join(names)}")
+        relation_name = self._may_name("relation_name")
+        has_relation = "relation" in columns or "relation" in name_roles(names)
+        if self._relation_name is None and (has_relation or table.frame.width == 5):
+            relation_name = None
+        remembered_wide = self._remembered.get("wide") and "subject" in hints and not has_relation
+        if self._wide or (remembered_wide and self._relation_name is None):
+            table, roles = long_table(name, table, columns, self._keep)
+            self.reading["wide"], relation_name = True, None
+        else:
+            roles = find_roles(name, table, columns, self._header, relation_name, self._keep)
+        if table.names is not None:
+            own = {role: table.names[index] for role, index in roles.items()}
+            plain = {role: column for role, column in own.items() if role != column}
+            self.reading.setdefault("columns", {}).update(plain)
+        if relation_name is not None:
+            self.reading["relation_name"] = relation_name
+        return table, roles, relation_name
+
+    def _note_empty(
+        self, name: str, split: str, table: TextTable, roles: Roles, empty: pl.Series
+    ) -> None:
+        """Note the rows that are left out because a name is missing."""
+        dates = [roles.get(role, roles.get("date")) for role in ("start", "end")]
+        described = []
+        for row in empty.arg_true():
+            texts = ["" if index is None else str(table.frame[row, index] or "") for index in dates]
+            where = (split, name, table.lines[row], Defect.EMPTY_NAME.value)
+            described.append((*where, *texts, "row skipped"))
+        self.defects.append(pl.DataFrame(described, schema=DEFECT_SCHEMA, orient="row"))
+
+    def _keep_values(self, name: str, table: TextTable, subject: pl.Series) -> None:
+        for column in self._keep:
+            text = as_text(table.frame.to_series((table.names or ()).index(column)), name, column)
+            values = text.cast(pl.Float64, strict=False)
+            if (wrong := values.is_null() & (text.fill_null("") != "")).any():
+                row = int(wrong.arg_max() or 0)
+                found = f"{name}, line {table.lines[row]}: {column} is {text[row]!r}, not a number"
+                raise DataError(f"{found}; only numbers are kept. --wide makes facts of names")
+            known = values.is_not_null()
+            self._values.setdefault(column, []).append((subject.filter(known), values.filter(known)))
+
+    def attributes(self) -> dict[str, tuple[pl.Series, Any]]:
+        """Return the columns that are kept: by name, the subjects and their values."""
+        return {
+            name: tuple(map(pl.concat, zip(*parts, strict=True)))  # type: ignore[misc]
+            for name, parts in self._values.items()
+        }
 
 
 def _stem(path: Path) -> str:
@@ -156,6 +313,11 @@ class Sources:
         """Whether names are in files such as `entity2id.txt`."""
         return any(_stem(file) in _ID_FILES for file in self.side_files.values())
 
+    @property
+    def is_written(self) -> bool:
+        """Whether `write` wrote the folder, so that dates are as `parse_date` reads them."""
+        return self.unit is not None
+
 
 def find_sources(source: Any) -> Sources:
     """Split whatever `read` takes into its parts."""
@@ -181,7 +343,9 @@ def _prefix(part: Any, split: str = "") -> str:
     if not isinstance(part, (str, Path)):
         return f"the {split} frame, row " if split else "the frame, row "
     name = str(part) if split else Path(part).name
-    return f"{name}, row " if Path(part).suffix.lower() in tables.PARQUET_SUFFIXES else f"{name}:"
+    by_row = (*tables.PARQUET_SUFFIXES, *EXCEL_SUFFIXES)
+    is_row = Path(part).suffix.lower() in by_row or is_database(Path(part).expanduser())
+    return f"{name}, row " if is_row else f"{name}:"
 
 
 def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:
