@@ -98,7 +98,7 @@ def load_plan(plan: str | Path) -> Plan:
 def _parse(text: str, file: str) -> Plan:
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as failure:
+    except (ValueError, RecursionError) as failure:
         raise TilpError(f"{file}: not TOML ({failure})") from failure
     methods, given = dict(METHODS), dict[str, Any]()
     for name, choices in schema.read_value(dict[str, Any], values, "methods", file, {}).items():

@@ -123,7 +123,7 @@ class TemporalGraph:
     walked_only: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
     source_line: Ids | Ints = field(default_factory=lambda: np.empty(0, np.int32))
     source_files: SourceFiles = field(default_factory=SourceFiles)
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    reading: Any = field(default_factory=dict)
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
     storage: StorageLocation | None = field(default=None, init=False)
 

@@ -12,7 +12,7 @@ from tilp.errors import DataError, TilpError
 from tilp.graph import FactTable
 from tilp.time import parse_date
 from tilp.time.dates import DateKind
-from tilp.types import OnError
+from tilp.types import OnError, Unit
 
 FORMS = {  # what --date-format may say besides a format of strptime
     "day-first": "day before month",
@@ -30,7 +30,9 @@ _NUMERIC = re.compile(rf"(\d{{1,2}})([/-])(\d{{1,2}})\2(\d{{4}}){_TIME}")
 _DIGITS = re.compile(r"([12]\d{3})(\d\d)(\d\d)(?:T.*|\.0)?")
 _SEASON = re.compile(r"(\d\d)(\d\d)\s*[-/–]\s*(\d\d)")
 _RANGE = re.compile(r"(\d{4})\s*[-/–—]\s*(\d{4})")
-_DAY_MONTH = re.compile(rf"(?:(\d{{1,2}})(?:st|nd|rd|th)?[ -])?([a-z]{{3,9}})\.?,?[ -](\d{{4}}){_TIME}")
+_DAY_MONTH = re.compile(
+    rf"(?:(\d{{1,2}})(?:st|nd|rd|th)?[ -])?([a-z]{{3,9}})\.?,?[ -](\d{{4}}){_TIME}"
+)
 _MONTH_DAY = re.compile(rf"([a-z]{{3,9}})\.? (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}}){_TIME}")
 _ABOUT = re.compile(r"(?:c\.|ca\.?|circa|about|approx\.?|c(?= )|~)\s*(?=\d)", re.IGNORECASE)
 _DECADE = re.compile(r"(?:the )?(\d{1,3})0'?s")
@@ -120,8 +122,10 @@ def read_date(text: str, role: str, form: str | None = None) -> str:
     return _WORDS.get(lower, text)
 
 
-def read_query_date(text: str, role: str, form: str | None) -> str:
+def read_query_date(text: str, role: str, form: str | None, unit: Unit) -> str:
     """Return the date of a query like `read_date`; raise an error if it may mean two."""
+    if unit is Unit.INTEGER:
+        return text
     read = read_date(text, role, form)
     match = _NUMERIC.fullmatch(read.strip())
     if match and _is_day_and_month(match) and match[1] != match[3]:
@@ -140,8 +144,8 @@ def normalise_dates(
     """
     check_form(form)
     counts = {role: _count([table.frame[role] for table in facts]) for role in ("start", "end")}
-    texts = dict.fromkeys(text for role in counts.values() for text in role)
-    form = form or _find_form(texts, facts, from_excel=from_excel)
+    texts = list(dict.fromkeys(text.strip() for role in counts.values() for text in role))
+    form = form or _find_form(texts, facts, from_excel)
     changed: dict[str, dict[str, str]] = {}
     for role, of_role in counts.items():
         read = {text: read_date(text, role, form) for text in of_role}
@@ -154,9 +158,7 @@ def normalise_dates(
         how = f" {FORMS[form]}" if form in FORMS else "" if form is None else f" by {form!r}"
         found = f"dates are read{how}: {text!r} is {every[text] or 'unknown'}"
     elif form is None and _all_excel(texts):
-        day = read_date(next(iter(texts)), "start", "excel")
-        hint = f"if they are Excel's days ({day} is the first): --date-format excel"
-        found = f"dates are whole numbers, taken as they are; {hint}"
+        found = "dates are whole numbers; if they are Excel's days: --date-format excel"
     dates = [pl.col(role).replace(changed[role]) for role in changed if changed[role]]
     return [replace(table, frame=table.frame.with_columns(dates)) for table in facts], form, found
 
@@ -167,38 +169,30 @@ def _count(columns: Sequence[pl.Series]) -> dict[str, int]:
     return {text: n for text, n in found.items() if text.strip()}
 
 
-def _find_form(
-    texts: Iterable[str], facts: Sequence[FactTable], *, from_excel: bool
-) -> str | None:
+def _find_form(texts: Sequence[str], facts: Sequence[FactTable], from_excel: bool) -> str | None:
     """Return the form that all dates of a table have; None if each speaks for itself."""
-    numeric = [m for t in texts if (m := _NUMERIC.fullmatch(t.strip())) and _is_day_and_month(m)]
+    numeric = [m for text in texts if (m := _NUMERIC.fullmatch(text)) and _is_day_and_month(m)]
     day_first = next((m.string for m in numeric if int(m[1]) > 12), None)
     month_first = next((m.string for m in numeric if int(m[3]) > 12), None)
-    either = next((m.string for m in numeric if m[1] != m[3]), None)
+    both = [m.string for m in numeric if max(int(m[1]), int(m[3])) <= 12 and m[1] != m[3]]
+    readings = [_both_readings(text) for text in both[:1]]
     options = "say which with --date-format day-first or month-first (date_format=…)"
     if day_first and month_first:
-        undecided = next(
-            (m.string for m in numeric if max(int(m[1]), int(m[3])) <= 12 and m[1] != m[3]), None
-        )
-        also = f"; {_both_readings(undecided)}" if undecided else ""
-        raise DataError(
-            f"{_where(facts, day_first)}: {day_first!r} has the day first, and "
-            f"{_where(facts, month_first)}: {month_first!r} the month{also}. Correct them, or "
-            f"{options}: the others are then malformed"
-        )
+        first = f"{_where(facts, day_first)}: {day_first!r} has the day first"
+        second = f"{_where(facts, month_first)}: {month_first!r} has the month first"
+        found = ". ".join([f"{first}, and {second}", *readings])
+        raise DataError(f"{found}. Correct them, or {options}; the others are then malformed")
     if day_first or month_first:
         return "day-first" if day_first else "month-first"
-    if either:
-        found = f"{_where(facts, either)}: {_both_readings(either)}"
+    if both:
+        found = f"{_where(facts, both[0])}: {readings[0]}"
         raise DataError(f"{found}, and no date of the table shows which; {options}")
-    known = [t for t in texts if parse_date(read_date(t, "start")).kind is DateKind.KNOWN]
-    long = [t for t in known if re.fullmatch(r"\d{5,}(T.*|\.0)?", t.strip())]
-    if long and all(_digit_date(t.strip()) for t in long):
+    long = [text for text in texts if re.fullmatch(r"\d{5,}(T.*|\.0)?", text)]
+    if long and all(map(_digit_date, long)):
         return "digits"
-    short = [t.strip() for t in known if re.fullmatch(r"\d{4}[-/–]\d\d", t.strip())]
-    short += [t.strip() for t in texts if t not in known and _season(t.strip())]
-    surely = any(int(t[-2:]) > 12 for t in short) or len(short) >= _MIN_SEASONS
-    if short and surely and all(map(_season, short)):
+    years = [text for text in texts if re.fullmatch(r"\d{4}[-/–]\d\d", text)]
+    surely = len(years) >= _MIN_SEASONS or any(int(text[-2:]) > 12 for text in years)
+    if surely and all(map(_season, years)):
         return "seasons"
     return "excel" if from_excel and _all_excel(texts) else None
 
@@ -215,16 +209,14 @@ def _refuse_unreadable(
         return
     shapes, example = Counter[str](), dict[str, str]()
     for text, n in malformed.items():
-        shape = re.sub(r"[^\W\d]+", "a", re.sub(r"\d", "9", text.strip()))[:30]
+        shape = re.sub(r"[^\W\d]+", "a", re.sub(r"\d", "9", text.strip()))
         shapes[shape] += n
         example.setdefault(shape, text)
-    listed = ", ".join(
-        f"{example[shape][:40]!r} ({n:,} such)" for shape, n in shapes.most_common(3)
-    )
+    commonest = shapes.most_common(3)
+    listed = ", ".join(f"{example[shape][:40]!r} ({n:,} such)" for shape, n in commonest)
     format_ = '--date-format "%d %b %y" with what they have'
-    if re.fullmatch(r"9{1,2}([/.-])9{1,2}\1(99)", shapes.most_common(1)[0][0]):
-        mark = shapes.most_common(1)[0][0].strip("9")[0]
-        format_ = f'--date-format "%d{mark}%m{mark}%y", or with %m first'
+    if mark := re.fullmatch(r"9{1,2}([/.-])9{1,2}\1(99)", commonest[0][0]):
+        format_ = f'--date-format "%d{mark[1]}%m{mark[1]}%y", or with %m first'
     raise DataError(
         f"{_where(facts, next(iter(malformed)))}: {number:,} of {given:,} dates in the column "
         f"{role} cannot be read; the commonest: {listed}. If they are dates, say how they are "
@@ -237,10 +229,9 @@ def _refuse_unreadable(
 def _where(facts: Sequence[FactTable], text: str) -> str:
     """Return the file and line of the first fact with a date."""
     for table in facts:
-        mask = (table.frame["start"].fill_null("") == text) | (table.frame["end"] == text)
-        mask = mask.fill_null(False)
-        if mask.any():
-            return f"{table.source}, line {table.lines[int(mask.arg_max() or 0)]}"
+        for row in zip(table.lines, table.frame["start"], table.frame["end"], strict=True):
+            if text in [(cell or "").strip() for cell in row[1:]]:
+                return f"{table.source}, line {row[0]}"
     return facts[0].source
 
 
@@ -270,7 +261,7 @@ def _excel_days(text: str) -> int | None:
 
 
 def _all_excel(texts: Iterable[str]) -> bool:
-    known = [t.strip() for t in texts if parse_date(t).kind is not DateKind.OPEN]
+    known = [text for text in texts if parse_date(text).kind is not DateKind.OPEN]
     return bool(known) and all(_excel_days(text) is not None for text in known)
 
 

@@ -10,8 +10,9 @@ from tilp.errors import DataError, TilpNotice, TilpWarning
 from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY
 from tilp.io.date_shapes import looks_like_date
 from tilp.io.text import TextTable
-from tilp.time import parse_date
+from tilp.time import format_time, parse_date
 from tilp.time.dates import DateKind
+from tilp.types import Unit
 
 Roles = dict[str, int]  # indices of columns by role
 Chosen = Mapping[str, str] | None  # names of columns by role, if the caller says which is which
@@ -37,8 +38,8 @@ _SYNONYMS = {
     "walked_only": "walked_only",
 }
 _DATE_WORDS = {  # in longer names of columns that hold dates, such as term_start
-    "start": frozenset("start begin begins from since started joined".split()),
-    "end": frozenset("end ends until till to ended left finish expires".split()),
+    "start": frozenset(["start", "begin", "begins", "from", "since", "started", "joined"]),
+    "end": frozenset(["end", "ends", "until", "till", "to", "ended", "left", "finish", "expires"]),
 }
 _KEY_ROLES = frozenset({"subject", "relation", "object"})
 DATE_ROLES = frozenset({"start", "end", "date"})
@@ -47,6 +48,7 @@ _REMEDY = (
     "(--columns subject=…,relation=…,object=…,start=…,end=…)."
 )
 _SAMPLE_ROWS = 200
+_UNITS_A_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _DATE_SHARE = 0.8  # of the cells of a column of dates
 ROLES = tuple(_SYNONYMS)
 """Roles of columns; 'date' is the only date of a fact without interval, 'estimated' says which
@@ -79,7 +81,9 @@ def name_roles(
         edge = [plain.index("from"), plain.index("to")]
         if "date" in roles or not sample or not all(_holds_dates(sample[i]) for i in edge):
             # They name the ends of an edge, not the dates of a fact.
-            for index, role, date in zip(edge, ("subject", "object"), ("start", "end"), strict=True):
+            for index, role, date in zip(
+                edge, ("subject", "object"), ("start", "end"), strict=True
+            ):
                 roles[role] = [index]
                 roles[date].remove(index)
     return {role: indices for role, indices in roles.items() if indices}
@@ -113,11 +117,8 @@ def is_header(cells: Sequence[str], second: Sequence[str] = ()) -> bool:
     return bool(named) and len(cells) > 2 and not any(map(looks_like_date, cells))
 
 
-def _columns_by_order(
-    names: Sequence[str] | None, count: int, source: str, relation_name: str | None
-) -> Roles:
+def _columns_by_order(names: Sequence[str], count: int, source: str, keys: Sequence[str]) -> Roles:
     """Return the roles of columns whose names say nothing: keys, then dates."""
-    keys = [role for role in FACT_COLUMNS[:3] if role != "relation" or relation_name is None]
     if not 0 <= count - len(keys) <= 2:
         listed = f" ({', '.join(names)})" if names else ""
         raise DataError(
@@ -129,48 +130,38 @@ def _columns_by_order(
 
 
 def _assign_columns(
-    names: Sequence[str], source: str, chosen: Mapping[str, str], sample: Sequence[Sequence[str]],
-    relation_name: str | None = None, *, wide: bool = False,
-) -> tuple[Roles, bool]:  # fmt: skip
+    table: TextTable, source: str, chosen: Mapping[str, str], keys: Sequence[str]
+) -> tuple[Roles, bool]:
     """Return the index of each role, chosen or by name, else by order; and whether by order."""
+    names = table.names or ()
     roles = _chosen_columns(names, source, chosen)
-    found = {r: [i for i in at if i not in roles.values()] for r, at in
-             name_roles(names, sample).items() if r not in roles}  # fmt: skip
-    found = {role: indices for role, indices in found.items() if indices}
-    if "date" in roles:
-        found = {role: at for role, at in found.items() if role not in ("start", "end")}
-    elif {"start", "end"} & roles.keys() or {"start", "end"} <= found.keys():
+    found = name_roles(names, sample_cells(table.frame))
+    if {"start", "end"} & chosen.keys() or {"start", "end"} <= found.keys():
         found.pop("date", None)
-    needed = [r for r in FACT_COLUMNS[:3] if not (r == "relation" and relation_name is not None)]
-    if wide:
-        needed = ["subject"]
-        found = {role: at for role, at in found.items() if role not in _KEY_ROLES}
-    elif relation_name is not None:
-        found.pop("relation", None)
-    if "date" in found and {"start", "end"} & found.keys() and not wide:
+    elif "date" in found and "date" not in chosen and {"start", "end"} & found.keys():
         date = names[found["date"][0]]
         raise DataError(f"{source}: {date} is a date beside a start or end. {_REMEDY}")
-    for role, indices in found.items():
+    for role, at in found.items():
+        indices = [index for index in at if index not in roles.values()]
+        no_key = role in _KEY_ROLES and role not in keys
+        if role in roles or no_key or not indices or ("date" in chosen and role in DATE_ROLES):
+            continue
         if len(indices) > 1:
             listed = " and ".join(names[index] for index in indices)
             raise DataError(f"{source}: {listed} could both be the {role}. {_REMEDY}")
         roles[role] = indices[0]
-    missing = [role for role in needed if role not in roles]
+    missing = [role for role in keys if role not in roles]
     rest = [index for index in range(len(names)) if index not in roles.values()]
     if not missing:
         return roles, False
-    if wide and rest:
-        return {**roles, "subject": rest[0]}, False
-    if not chosen and len(missing) == len(needed) and not DATE_ROLES & roles.keys():
-        return _columns_by_order(names, len(names), source, relation_name), True
-    if len(rest) == len(missing) and (chosen or len(missing) == len(needed)):
+    if not chosen and len(missing) == len(keys) and not DATE_ROLES & roles.keys():
+        return _columns_by_order(names, len(names), source, keys), True
+    if len(rest) == len(missing) and (chosen or len(missing) == len(keys)):
         return {**roles, **dict(zip(missing, rest, strict=True))}, True
-    listed = ", ".join(names)
-    what = f"of the columns {listed} none is called {', '.join(missing)}"
+    remedy = f"{_REMEDY} If each of them says something of the first: --wide (wide=True)."
     if "relation" in missing and len(rest) == len(missing) - 1:
         remedy = "If every row says the same, name it: --relation-name playsFor (relation_name=…)."
-    else:
-        remedy = f"{_REMEDY} If each of them says something of the first: --wide (wide=True)."
+    what = f"of the columns {', '.join(names)} none is called {', '.join(missing)}"
     raise DataError(f"{source}: {what}. {remedy}")
 
 
@@ -180,12 +171,9 @@ def _chosen_columns(names: Sequence[str], source: str, chosen: Mapping[str, str]
         raise DataError(f"columns: {', '.join(unknown)} not known as a role; {known}")
     if "date" in chosen and {"start", "end"} & chosen.keys():
         raise DataError("columns: give either date, or start and end")
-    by_name: dict[str, str] = {}
     for role, name in chosen.items():
-        if name in by_name:
-            both = f"both {by_name[name]} and {role}"
-            raise DataError(f"columns: {name!r} is {both}; a column has one role")
-        by_name[name] = role
+        if same := [other for other in chosen if other != role and chosen[other] == name]:
+            raise DataError(f"columns: {name!r} is both {role} and {same[0]}; it can have one role")
         if names.count(name) != 1:
             count = f"{names.count(name)} columns are called" if name in names else "no column"
             raise DataError(f"{source}: {count} {name!r}; there are {', '.join(names)}")
@@ -204,29 +192,21 @@ def find_roles(
 ) -> Roles:  # fmt: skip
     """Return the index of each role among a table's columns; warns about what it assumes.
 
-    Args:
-        name: Of the table, in messages.
-        table: Some rows at least.
-        columns: Names by role, of some roles or all (default None: by the header).
-        header: Whether the caller says that there is one.
-        relation_name: The relation of every row, if no column has it (default None).
-        keep: Names of columns that are used otherwise.
+    `columns` may name some roles only. With a `relation_name`, no column has the relation.
+    Columns to `keep` are used otherwise.
     """
+    keys = [role for role in FACT_COLUMNS[:3] if role != "relation" or relation_name is None]
     names = table.names
     if names is None:
         if columns or keep:
             raise DataError(f"{name}: columns are chosen by name, but the table has no header")
-        roles = _columns_by_order(None, table.frame.width, name, relation_name)
+        roles = _columns_by_order((), table.frame.width, name, keys)
         if header is None:
             _refuse_unknown_header(name, table, roles)
-            if relation_name is None:
-                _refuse_dates_as_names(name, table, roles)
         return roles
-    sample = _sample(table)
-    roles, by_order = _assign_columns(names, name, columns or {}, sample, relation_name)
+    roles, by_order = _assign_columns(table, name, columns or {}, keys)
     if by_order:
-        taken = _listed(names, roles)
-        warn(f"{name}: columns are taken by their order: {taken}", TilpNotice)
+        warn(f"{name}: columns are taken by their order: {_listed(names, roles)}", TilpNotice)
     used = {*roles.values(), *(names.index(column) for column in keep)}
     if unused := [column for index, column in enumerate(names) if index not in used]:
         warn(f"{name}: columns not used: {', '.join(unused)}")
@@ -237,50 +217,50 @@ def _listed(names: Sequence[str], roles: Roles) -> str:
     return ", ".join(f"{role} = {names[roles[role]]}" for role in ROLES if role in roles)
 
 
-def _sample(table: TextTable) -> list[list[str]]:
-    """Return the first cells of each column as text."""
-    head = table.frame.head(_SAMPLE_ROWS)
-    return [["" if cell is None else str(cell) for cell in column] for column in head]
+def sample_cells(frame: pl.DataFrame) -> list[list[str]]:
+    """Return the first cells of each column as text; none of what holds neither names nor dates."""
+    sample = []
+    for column in frame.head(_SAMPLE_ROWS):
+        try:
+            sample.append(as_text(column, "", "").fill_null("").to_list())
+        except DataError:
+            sample.append(["other"])
+    return sample
 
 
 def long_table(
-    name: str, table: TextTable, columns: Chosen, keep: Sequence[str] = ()
-) -> tuple[TextTable, Roles]:
-    """Return a wide table with a row for each cell that holds an attribute of the row's subject.
+    name: str, table: TextTable, columns: Chosen, keep: Sequence[str]
+) -> tuple[TextTable, dict[str, str]]:
+    """Return a wide table with a row for each attribute, and how its columns were called.
 
-    The relation is the name of the column. Empty cells give no row.
+    The relation of an attribute is the name of its column.
     """
-    names = table.names
-    if names is None:
-        raise DataError(f"{name}: --wide takes relations from column names; the table has none")
-    if wrong := [role for role in columns or {} if role in ("relation", "object")]:
-        raise DataError(f"columns: --wide has no {wrong[0]}; every other column is a relation")
-    roles, _ = _assign_columns(names, name, columns or {}, _sample(table), wide=True)
+    names, columns = table.names or (), columns or {}
+    if not names or {"relation", "object"} & columns.keys():
+        raise DataError(f"{name}: --wide takes relations from a header, and objects from all cells")
+    first = {} if "subject" in columns else {"subject": names[0]}
+    roles, _ = _assign_columns(table, name, {**first, **columns}, ["subject"])
     used = sorted({*roles.values(), *(names.index(column) for column in keep)})
     rest = [index for index in range(len(names)) if index not in used]
-    if not rest:
-        raise DataError(f"{name}: no column is left that --wide could make a relation of")
-    if len({names[index] for index in rest}) < len(rest):
-        raise DataError(f"{name}: two columns have the same name, and would be one relation")
-    cells = [as_text(table.frame.to_series(index), name, names[index]) for index in rest]
-    relations = ", ".join(column.strip() for column in (names[index] for index in rest))
-    warn(f"{name}: {_listed(names, roles)}; relations are {relations}", TilpNotice)
-    others = [table.frame.to_series(index).alias(f"{index}") for index in used]
-    lines = pl.Series("line", table.lines, dtype=pl.Int64)
-    parts = [
-        pl.DataFrame([*others, lines, column.alias("object")])
-        .with_columns(pl.lit(names[index].strip()).alias("relation"))
+    relations = [names[index].strip() for index in rest]
+    if not rest or len(set(relations)) < len(rest):
+        raise DataError(f"{name}: --wide needs other columns, each of its own name, for relations")
+    warn(f"{name}: {_listed(names, roles)}; relations are {', '.join(relations)}", TilpNotice)
+    cells = {f"{i}": as_text(table.frame.to_series(i), name, names[i]) for i in [*used, *rest]}
+    others, attributes = [f"{index}" for index in used], [f"{index}" for index in rest]
+    long = (
+        pl.DataFrame(cells)
         .with_row_index("row")
-        .filter(pl.col("object").str.strip_chars() != "")
-        for index, column in zip(rest, cells, strict=True)
-    ]
-    long = pl.concat(parts).sort("row", maintain_order=True)
-    new_names = [*(names[index] for index in used), "relation", "object"]
-    frame = long.select(*(f"{index}" for index in used), "relation", "object")
-    at = {index: position for position, index in enumerate(used)}
-    new_roles = {role: at[index] for role, index in roles.items()}
-    new_roles |= {"relation": len(used), "object": len(used) + 1}
-    return TextTable(tuple(new_names), frame, long["line"].to_list()), new_roles
+        .unpivot(attributes, index=["row", *others], variable_name="r", value_name="o")
+        .filter(pl.col("o").str.strip_chars() != "")
+        .sort("row", maintain_order=True)
+        .with_columns(pl.col("r").replace_strict(attributes, relations, return_dtype=pl.String))
+    )
+    by_index = {index: role for role, index in roles.items()}
+    new_names = [*(by_index.get(index, names[index]) for index in used), "relation", "object"]
+    lines = [table.lines[row] for row in long["row"]]
+    called = {role: names[index] for role, index in roles.items()}
+    return TextTable(tuple(new_names), long.select(*others, "r", "o"), lines), called
 
 
 def full_rows(table: TextTable, roles: Roles, name: str) -> pl.Series:
@@ -304,7 +284,15 @@ def split_masks(name: str, table: TextTable, roles: Roles) -> Iterator[tuple[str
 
 
 def _refuse_unknown_header(name: str, table: TextTable, roles: Roles) -> None:
-    """Refuse a first row with a malformed date before one with a known date: a header."""
+    """Refuse a malformed date before a known one, which is a header, and dates as objects."""
+    if "relation" in roles and len(table.frame):
+        objects = table.frame.to_series(roles["object"]).head(_SAMPLE_ROWS).fill_null("")
+        if all(map(looks_like_date, objects)):
+            raise DataError(
+                f"{name}, line {table.lines[0]}: the third column holds dates, where facts have an "
+                "object. If every row says the same, name it: --relation-name playsFor "
+                "(relation_name=…); if dates are objects, say --no-header (header=False)."
+            )
     dates = [table.frame.to_series(roles[role]) for role in ("start", "date") if role in roles]
     if not dates or len(table.frame) < 2:
         return
@@ -316,17 +304,6 @@ def _refuse_unknown_header(name: str, table: TextTable, roles: Roles) -> None:
             f"{name}, line {table.lines[0]}: {cells} looks like a header, but its names are not "
             "known. Say which column is which with columns= (--columns subject=…,relation=…,"
             "object=…), or header=False (--no-header) if it is a fact."
-        )
-
-
-def _refuse_dates_as_names(name: str, table: TextTable, roles: Roles) -> None:
-    """Refuse a column of objects that are all dates: the table has no relations."""
-    cells = table.frame.to_series(roles["object"]).head(_SAMPLE_ROWS)
-    if len(cells) and all(looks_like_date(cell or "") for cell in cells):
-        raise DataError(
-            f"{name}, line {table.lines[0]}: the third column holds dates, where facts have an "
-            "object. If every row says the same, name it: --relation-name playsFor "
-            "(relation_name=…); if dates are objects, say --no-header (header=False)."
         )
 
 
@@ -345,8 +322,8 @@ def fact_frame(
         if role in _KEY_ROLES and (absent := column.fill_null("") == "").any():
             raise DataError(
                 f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is empty; "
-                "every fact has a subject, a relation and an object. Fill it in, remove the row, or "
-                "leave such rows out (--on-error skip)."
+                "every fact has a subject, a relation and an object. Fill it in or remove the row, "
+                "or leave it out (--on-error skip)."
             )
     for mark, (values, meaning) in _MARKS.items():
         if mark not in roles:
@@ -367,6 +344,17 @@ def first_line(table: TextTable, mask: pl.Series) -> int:
     return table.lines[int(mask.arg_max() or 0)]
 
 
+def _dates_as_text(column: pl.Series) -> pl.Series:
+    """Format dates of any size; polars itself panics beyond its own range."""
+    if isinstance(column.dtype, pl.Datetime) and column.dtype.time_zone is not None:
+        column = column.dt.replace_time_zone(None)
+    unit = str(getattr(column.dtype, "time_unit", ""))
+    days = pl.Series(column.to_physical().cast(pl.Int64) // _UNITS_A_DAY.get(unit, 1))
+    distinct = days.drop_nulls().unique()
+    texts = [format_time(day, Unit.DAY) for day in distinct]
+    return days.replace_strict(distinct, texts, default=None, return_dtype=pl.String)
+
+
 def as_text(column: pl.Series, source: str, role: str) -> pl.Series:
     """Return a column as text; whole floats (integers with gaps, in pandas) as integers."""
     dtype = column.dtype
@@ -378,7 +366,7 @@ def as_text(column: pl.Series, source: str, role: str) -> pl.Series:
         integers = number.zip_with(whole.fill_null(False), pl.Series([None], dtype=dtype))
         return integers.cast(pl.Int64).cast(pl.String).fill_null(number.cast(pl.String))
     if dtype in (pl.Date, pl.Datetime):
-        return column.dt.strftime("%Y-%m-%d")
+        return _dates_as_text(column)
     if dtype.is_integer() or dtype in (pl.Categorical, pl.Enum, pl.Null):
         return column.cast(pl.String)
     raise DataError(f"{source}: column {column.name!r} ({role}) holds {dtype}, not names or dates")

@@ -9,8 +9,10 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 
+from tilp._utils.arrays import Floats
 from tilp.errors import DataError, TilpError, TilpNotice
 from tilp.graph import SPLITS, Defect, FactTable, TemporalGraph, build_graph
 from tilp.graph.graph import DEFECT_SCHEMA
@@ -119,9 +121,10 @@ def read(
         k: tables.read_labels(file, either_way=_stem(file) in _ID_FILES)
         for k, file in sorted(files.items())
     }
-    reader = _TableReader(
-        columns or {}, header, on_error, with_ids=with_ids, like=like, **given  # type: ignore[arg-type]
-    )
+    check_form(date_format)
+    remembered = {} if like is None else like.reading
+    header = True if header is None and (columns or wide) else header
+    reader = _TableReader(columns or {}, header, on_error, with_ids, given, remembered)
     facts: list[FactTable] = []
     for split, part, prefix in sources.facts:
         facts += reader.fact_tables(part, split, prefix)
@@ -135,66 +138,71 @@ def read(
     unit = chosen_unit or sources.unit
     if unit is None and with_ids and all(_counts_time(table.frame) for table in facts):
         unit = Unit.INTEGER
-    form = None
-    if unit is not Unit.INTEGER and not sources.is_written and rows:
-        form = date_format or (like.reading.get("date_format") if like is not None else None)
+    if unit is not Unit.INTEGER and not sources.is_written:
+        form = date_format or remembered.get("date_format")
         from_excel = any(table.source.lower().endswith(EXCEL_SUFFIXES) for table in facts)
         facts, form, found = normalise_dates(facts, form, on_error, from_excel=from_excel)
+        reader.reading.update({"date_format": form} if form else {})
         if found:
             warn(f"{facts[0].source}: {found}", TilpNotice)
-    values |= reader.attributes()
+    for name, parts in reader.values.items():
+        values[name] = pl.concat(ids for ids, _ in parts), np.concatenate([v for _, v in parts])
     graph = build_graph(facts, **labels, attributes=values, unit=unit, on_error=on_error)
-    reading = {**reader.reading, "date_format": form}
-    reading = {name: value for name, value in reading.items() if value}
-    graph = replace(
-        graph,
-        reading=tables.read_reading(source) if sources.is_written else reading,
-        defects=pl.concat([*reader.defects, graph.defects]),
-    )
+    reading = tables.read_reading(source) if sources.is_written else reader.reading
+    defects = pl.concat([*reader.defects, graph.defects])
+    graph = replace(graph, reading=reading, defects=defects)
     warn_of_defects(graph)
     return graph
 
 
+@dataclass(frozen=True)
 class _TableReader:
     """Reads tables of facts with the same options; gathers what is not in their facts."""
 
-    def __init__(
-        self, columns: Mapping[str, str], header: bool | None, on_error: OnError, *,
-        with_ids: bool, like: TemporalGraph | None, relation_name: str | None,
-        wide: bool | None, date_format: str | None, keep: tuple[str, ...] | None, sql: str | None,
-    ) -> None:  # fmt: skip
-        check_form(date_format)
-        self._columns, self._on_error, self._with_ids = columns, on_error, with_ids
-        self._header = True if header is None and (columns or wide) else header
-        self._relation_name, self._wide, self._keep, self._sql = relation_name, wide, keep or (), sql
-        self._remembered: Mapping[str, Any] = {} if like is None else like.reading
-        self._values: dict[str, list[tuple[pl.Series, pl.Series]]] = {}
-        self.reading: dict[str, Any] = {}
-        self.defects: list[pl.DataFrame] = []
+    columns: Mapping[str, str]
+    header: bool | None
+    on_error: OnError
+    with_ids: bool
+    given: Mapping[str, Any]  # relation_name, wide, keep, sql
+    remembered: Mapping[str, Any]  # of a graph that was read alike
+    reading: dict[str, Any] = field(default_factory=dict)
+    defects: list[pl.DataFrame] = field(default_factory=list)
+    values: dict[str, list[tuple[pl.Series, Floats]]] = field(default_factory=dict)
 
     def fact_tables(self, source: Any, split: str, prefix: str) -> list[FactTable]:
         """Read a table; more than one if a column names the splits."""
+        name, sql = "the frame", self.given["sql"]
         if isinstance(source, (str, Path)):
             name = str(source)
+            one_relation = self.given["relation_name"] or self.remembered.get("relation_name")
+            least = 2 if one_relation or self.given["wide"] else 3
             with regular_file(Path(source).expanduser()) as path:
-                least = 3 if self._may_name("relation_name") is None and not self._wide else 2
-                table = tables.read_table(
-                    path, self._header, self._is_header, min_columns=least, sql=self._sql
-                )
-        elif self._sql is not None:
+                table = tables.read_table(path, self.header, self._is_header, least, sql)
+        elif sql is not None:
             raise TilpError("sql is for files of SQLite or DuckDB, not for frames")
         else:
-            name, table = "the frame", tables.as_table(tables.as_polars(source), 0)
-        if self._with_ids and table.frame.width == 5 and table.frame[:, 4].is_in(_PADDING).all():
+            table = tables.as_table(tables.as_polars(source), 0)
+        if self.with_ids and table.frame.width == 5 and table.frame[:, 4].is_in(_PADDING).all():
             table = replace(table, frame=table.frame[:, :4])
-        table, roles, relation_name = self._roles(name, table)
+        table, roles, relation_name = self._with_roles(name, table)
         full = full_rows(table, roles, name)
-        if self._on_error is not OnError.RAISE and not full.all():
-            self._note_empty(name, split, table, roles, ~full)
+        if self.on_error is not OnError.RAISE and not full.all():
+            defect = (split, name, Defect.EMPTY_NAME.value, "", "", "row skipped")
+            rows = [(*defect[:2], table.lines[row], *defect[2:]) for row in (~full).arg_true()]
+            self.defects.append(pl.DataFrame(rows, schema=DEFECT_SCHEMA, orient="row"))
             lines = list(compress(table.lines, full))
             table = replace(table, frame=table.frame.filter(full), lines=lines)
         frame = fact_frame(name, table, roles, relation_name)
-        self._keep_values(name, table, frame["subject"])
+        if keep := self.given["keep"]:
+            at = [table.frame.to_series((table.names or ()).index(column)) for column in keep]
+            cells = [
+                frame["subject"],
+                *(as_text(c, name, n) for c, n in zip(at, keep, strict=True)),
+            ]
+            kept = TextTable(("", *keep), pl.DataFrame(dict(enumerate(cells))), table.lines)
+            for column, value in tables.number_columns(name, kept).items():
+                known = frame["subject"].filter(~np.isnan(value)), value[~np.isnan(value)]
+                self.values.setdefault(column, []).append(known)
         if "split" not in roles:
             return [FactTable(split, name, frame, table.lines, prefix)]
         masks = ((SPLIT_NAMES[text], mask) for text, mask in split_masks(name, table, roles))
@@ -203,76 +211,43 @@ class _TableReader:
             for split, mask in masks
         ]
 
-    def _is_header(self, cells: Sequence[str], second: Sequence[str] = ()) -> bool:
-        hinted = set(self._remembered.get("columns", {}).values())
+    def _is_header(self, cells: Sequence[str], second: Sequence[str]) -> bool:
+        hinted = set(self.remembered.get("columns", {}).values())
         return is_header(cells, second) or len(hinted & set(cells)) > 1
 
-    def _may_name(self, name: str) -> str | None:
-        return self._relation_name if self._relation_name is not None else (
-            None if self._wide else self._remembered.get(name)
-        )  # fmt: skip
-
-    def _roles(self, name: str, table: TextTable) -> tuple[TextTable, Roles, str | None]:
+    def _with_roles(self, name: str, table: TextTable) -> tuple[TextTable, Roles, str | None]:
         """Return a table with a row for each fact, the roles of its columns, and the relation."""
-        names = table.names or ()
-        taken = self._columns.values()
-        hints = {
-            role: column for role, column in self._remembered.get("columns", {}).items()
-            if column in names and column not in taken and role not in self._columns
-        }  # fmt: skip
-        if "date" in self._columns or {"start", "end"} & self._columns.keys():
+        names, keep = table.names or (), self.given["keep"] or ()
+        if absent := [column for column in keep if column not in names]:
+            raise DataError(
+                f"{name}: no column {absent[0]!r} to keep; there are {', '.join(names)}"
+            )
+        hints = dict(self.remembered.get("columns", {}))
+        if self.columns.keys() & DATE_ROLES:
             hints = {role: column for role, column in hints.items() if role not in DATE_ROLES}
-        columns = {**hints, **self._columns}
-        for column in self._keep:
-            if column not in names:
-                raise DataError(f"{name}: no column {column!r} to keep; there are {', '.join(names)}")
-        relation_name = self._may_name("relation_name")
-        has_relation = "relation" in columns or "relation" in name_roles(names)
-        if self._relation_name is None and (has_relation or table.frame.width == 5):
-            relation_name = None
-        remembered_wide = self._remembered.get("wide") and "subject" in hints and not has_relation
-        if self._wide or (remembered_wide and self._relation_name is None):
-            table, roles = long_table(name, table, columns, self._keep)
-            self.reading["wide"], relation_name = True, None
-        else:
-            roles = find_roles(name, table, columns, self._header, relation_name, self._keep)
-        if table.names is not None:
-            own = {role: table.names[index] for role, index in roles.items()}
-            plain = {role: column for role, column in own.items() if role != column}
-            self.reading.setdefault("columns", {}).update(plain)
-        if relation_name is not None:
-            self.reading["relation_name"] = relation_name
-        return table, roles, relation_name
-
-    def _note_empty(
-        self, name: str, split: str, table: TextTable, roles: Roles, empty: pl.Series
-    ) -> None:
-        """Note the rows that are left out because a name is missing."""
-        dates = [roles.get(role, roles.get("date")) for role in ("start", "end")]
-        described = []
-        for row in empty.arg_true():
-            texts = ["" if index is None else str(table.frame[row, index] or "") for index in dates]
-            where = (split, name, table.lines[row], Defect.EMPTY_NAME.value)
-            described.append((*where, *texts, "row skipped"))
-        self.defects.append(pl.DataFrame(described, schema=DEFECT_SCHEMA, orient="row"))
-
-    def _keep_values(self, name: str, table: TextTable, subject: pl.Series) -> None:
-        for column in self._keep:
-            text = as_text(table.frame.to_series((table.names or ()).index(column)), name, column)
-            values = text.cast(pl.Float64, strict=False)
-            if (wrong := values.is_null() & (text.fill_null("") != "")).any():
-                row = int(wrong.arg_max() or 0)
-                found = f"{name}, line {table.lines[row]}: {column} is {text[row]!r}, not a number"
-                raise DataError(f"{found}; only numbers are kept. --wide makes facts of names")
-            known = values.is_not_null()
-            self._values.setdefault(column, []).append((subject.filter(known), values.filter(known)))
-
-    def attributes(self) -> dict[str, tuple[pl.Series, Any]]:
-        """Return the columns that are kept: by name, the subjects and their values."""
-        return {
-            name: tuple(map(pl.concat, zip(*parts, strict=True)))  # type: ignore[misc]
-            for name, parts in self._values.items()
+        taken = {*self.columns.values(), *keep}
+        hints = {
+            r: column for r, column in hints.items() if column in names and column not in taken
         }
+        columns = {**hints, **self.columns}
+        relation_name, wide = self.given["relation_name"], self.given["wide"]
+        if names and not {"relation", "object"} & (columns.keys() | name_roles(names).keys()):
+            wide = wide or (self.remembered.get("wide") and not relation_name)
+        if names and "relation" not in columns.keys() | name_roles(names).keys():
+            relation_name = relation_name or (
+                None if wide else self.remembered.get("relation_name")
+            )
+        called: dict[str, str] = {}
+        if wide:
+            (table, called), columns = long_table(name, table, columns, keep), {}
+        roles = find_roles(name, table, columns, self.header, relation_name, keep)
+        if names:
+            called = called or {role: names[index] for role, index in roles.items()}
+            own = {role: column for role, column in called.items() if role != column}
+            self.reading.update({"columns": own} if own else {})
+        self.reading.update({"wide": True} if wide else {})
+        self.reading.update({"relation_name": relation_name} if relation_name else {})
+        return table, roles, relation_name
 
 
 def _stem(path: Path) -> str:

@@ -42,7 +42,9 @@ def read_records(path: Path, sql: str | None = None) -> TextTable | None:
     if is_database(path):
         return _read_database(path, sql)
     if sql is not None:
-        raise TilpError(f"{path}: --sql (sql=…) is for files of SQLite or DuckDB, and it is neither")
+        raise TilpError(
+            f"{path}: --sql (sql=…) is for files of SQLite or DuckDB, and it is neither"
+        )
     if suffix_of(path) in JSON_SUFFIXES:
         return _read_json(path)
     return _read_excel(path) if path.suffix.lower() in EXCEL_SUFFIXES else None
@@ -63,11 +65,8 @@ def _text(value: Any, name: str, line: int) -> str | None:
         return str(int(value)) if value.is_integer() and abs(value) < 2**62 else str(value)
     if isinstance(value, (datetime, date)):
         return value.isoformat()[:10]
-    if isinstance(value, (bool, int)) or type(value).__name__ in ("Decimal", "UUID"):
-        try:
-            return str(value).lower() if isinstance(value, bool) else str(value)
-        except ValueError:  # thousands of digits
-            raise DataError(f"{name}, line {line}: a number is too long to be read") from None
+    if isinstance(value, int) or type(value).__name__ in ("Decimal", "UUID"):
+        return str(value)
     raise DataError(
         f"{name}, line {line}: a cell holds {type(value).__name__}, not a name or a date"
     )
@@ -108,7 +107,7 @@ def _read_excel(path: Path) -> TextTable:
         frame = pl.read_excel(path, sheet_id=1, infer_schema_length=None)
     except ImportError as failure:
         raise TilpError('Excel files need an extra: pip install "tilp[excel]"') from failure
-    except (Exception, pl.exceptions.PanicException) as failure:  # noqa: BLE001 - of any reader
+    except (Exception, pl.exceptions.PanicException) as failure:
         raise DataError(f"{path}: cannot be read as an Excel workbook: {failure}") from failure
     return TextTable(tuple(frame.columns), frame, range(2, len(frame) + 2))
 
@@ -140,7 +139,7 @@ def _read_database(path: Path, sql: str | None) -> TextTable:
         rows = cursor.fetchall()
     except TilpError:
         raise
-    except Exception as failure:  # noqa: BLE001 - errors of two libraries
+    except Exception as failure:
         raise DataError(f"{path}: the database says: {failure}") from failure
     finally:
         if connection is not None:

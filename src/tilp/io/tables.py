@@ -48,6 +48,11 @@ def as_polars(source: Any) -> pl.DataFrame:
     )
 
 
+def is_frame(source: Any) -> bool:
+    """Return whether something is a frame that `as_polars` takes."""
+    return isinstance(source, (pl.DataFrame, pl.LazyFrame)) or hasattr(source, "__arrow_c_stream__")
+
+
 def same_kind(frame: pl.DataFrame, like: Any) -> Any:
     """Return a frame as one of the kind that another has: pandas, pyarrow, or polars."""
     match type(like).__module__.partition(".")[0]:
@@ -71,7 +76,7 @@ def frame_batches(frame: pl.DataFrame, size: int) -> Iterator[TextTable]:
 
 
 def read_table(
-    path: Path, header: bool | None, is_header: IsHeader, *, min_columns: int = 3,
+    path: Path, header: bool | None, is_header: IsHeader, min_columns: int = 3,
     sql: str | None = None,
 ) -> TextTable:  # fmt: skip
     """Read a Parquet file or records as they are, or a delimited file as `text_batches` does."""
@@ -151,7 +156,7 @@ def duplicate_id_error(path: Path, line: int, name: str | None) -> DataError:
 def read_attributes(path: Path) -> dict[str, tuple[pl.Series, Floats]]:
     """Read numbers of entities: by attribute, the ids and their values."""
     table = join_tables(list(_table_batches(path)))
-    values = _attribute_values(path, table)
+    values = number_columns(path, table)
     ids = table.frame.to_series(0)
     _refuse_duplicates(path, table, ids)
     return {name: (ids, column) for name, column in values.items()}
@@ -162,10 +167,11 @@ def attribute_batches(
 ) -> Iterator[tuple[pl.Series, dict[str, Floats], TextTable]]:
     """Yield ids and values some rows at a time, with their lines; ids may be duplicate."""
     for table in _table_batches(path, size):
-        yield table.frame.to_series(0), _attribute_values(path, table), table
+        yield table.frame.to_series(0), number_columns(path, table), table
 
 
-def _attribute_values(path: Path, table: TextTable) -> dict[str, Floats]:
+def number_columns(path: Path | str, table: TextTable) -> dict[str, Floats]:
+    """Return the numbers of each column after the first, NaN where there is none."""
     if table.names is None:
         raise DataError(f"{path}: attributes need a header: id, then a name for each number")
     columns = {}
