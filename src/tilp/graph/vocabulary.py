@@ -61,16 +61,12 @@ class NearNames:
 
     def _with_words(self, name: str) -> list[int]:
         """Return the names that contain a name, then those with its words, the shortest first."""
-        words = re.findall(r"\w+", name)
-        if len(name.strip()) < _MIN_PART or not words:
-            return []
-        indices = [i for i, known in enumerate(self._lower) if all(word in known for word in words)]
-        found = []
-        for index in indices:
-            known = self._lower[index]
-            whole = set(words) <= set(re.findall(r"\w+", known))
-            if name in known or whole:
-                found.append((name not in known, len(known), index))
+        words = set(re.findall(r"\w+", name)) if len(name.strip()) >= _MIN_PART else set()
+        found = [
+            (name not in known, len(known), index)
+            for index, known in enumerate(self._lower)
+            if words and (name in known or words <= set(re.findall(r"\w+", known)))
+        ]
         return [index for *_, index in nsmallest(_MAX_NEAR, found)]
 
     def _alike(self, name: str) -> list[int]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
@@ -25,22 +25,23 @@ _MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july"),
     *("august", "september", "october", "november", "december"),
 )
-_TIME = r"(?:[ T]+\d{1,2}:\d{2}.*)?"
-_NUMERIC = re.compile(rf"(\d{{1,2}})([/-])(\d{{1,2}})\2(\d{{4}}){_TIME}")
-_DIGITS = re.compile(r"([12]\d{3})(\d\d)(\d\d)(?:T.*|\.0)?")
-_SEASON = re.compile(r"(\d\d)(\d\d)\s*[-/–]\s*(\d\d)")
-_RANGE = re.compile(r"(\d{4})\s*[-/–—]\s*(\d{4})")
-_DAY_MONTH = re.compile(
-    rf"(?:(\d{{1,2}})(?:st|nd|rd|th)?[ -])?([a-z]{{3,9}})\.?,?[ -](\d{{4}}){_TIME}"
-)
-_MONTH_DAY = re.compile(rf"([a-z]{{3,9}})\.? (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}}){_TIME}")
+_NAME, _TH = r"([a-z]{3,9})\.?", r"(?:st|nd|rd|th)?"
+_TIME = re.compile(r"[ T]+\d{1,2}:\d\d[:.\d]*( ?[ap]m)?( ?(z|utc|gmt|[+-]\d\d:?\d\d))?$", re.I)
+_NUMERIC = re.compile(r"(\d{1,2})([/-])(\d{1,2})\2(\d{4})")
+_SEASON = re.compile(r"(\d\d)(\d\d)[-/–](\d\d)")
 _ABOUT = re.compile(r"(?:c\.|ca\.?|circa|about|approx\.?|c(?= )|~)\s*(?=\d)", re.IGNORECASE)
-_DECADE = re.compile(r"(?:the )?(\d{1,3})0'?s")
-_CENTURY = re.compile(r"(\d{1,2})(?:st|nd|rd|th) (?:century|c\.?)(?: ad| ce)?")
 _WORDS = {
     **dict.fromkeys(("-", "–", "—", "--", "tbd", "unk", "not known"), ""),
     **dict.fromkeys(("today", "to date", "until now", "till now", "still", "incumbent"), "present"),
 }
+_SHAPES: tuple[tuple[str, Callable[[re.Match[str], bool], str | None]], ...] = (
+    (r"(\d{4}) ?[-/–—] ?(\d{4})", lambda m, end: m[1 + end] if m[1] <= m[2] else None),
+    (r"(?:the )?(\d{1,3})0'?s", lambda m, _: f"{m[1]}#"),
+    (r"([1-9]\d?)(?:st|nd|rd|th) (?:century|c\.?)(?: ad| ce)?", lambda m, _: f"{int(m[1]) - 1}##"),
+    (rf"{_NAME},?[ -](\d{{4}})", lambda m, _: _iso(m[2], _month(m[1]))),
+    (rf"(\d{{1,2}}){_TH}[ -]{_NAME},?[ -](\d{{4}})", lambda m, _: _iso(m[3], _month(m[2]), m[1])),
+    (rf"{_NAME} (\d{{1,2}}){_TH},? (\d{{4}})", lambda m, _: _iso(m[3], _month(m[1]), m[2])),
+)
 _EXCEL_DAYS = range(10_000, 73_051)  # 1927 to 2099
 _UNREADABLE_SHARE = 0.2
 _FEW = 3  # unreadable dates that a column may have whatever its length, unless it has no others
@@ -52,15 +53,14 @@ def check_form(form: str | None) -> None:
     if form is None or form in FORMS:
         return
     try:
-        datetime.strptime(datetime(2001, 2, 3).strftime(form), form)
-        known = re.search("%[YyGcx]", form)
-    except (ValueError, re.error, UnicodeError):
-        known = None
-    if known is None:
-        raise TilpError(
-            f"date format {form!r}: write {', '.join(FORMS)}, or a format with a year such as "
-            '"%d.%m.%y" (%Y or %y year, %m month, %b month by name, %d day)'
-        )
+        datetime.strptime("", form)
+    except (ValueError, re.error) as failure:
+        if re.search("%[Yy]", form) and "does not match" in str(failure):
+            return  # only the empty text does not
+    raise TilpError(
+        f"date format {form!r}: write {', '.join(FORMS)}, or a format with a year such as "
+        '"%d.%m.%y" (%Y or %y year, %m month, %b month by name, %d day)'
+    )
 
 
 def looks_like_date(text: str) -> bool:
@@ -69,13 +69,11 @@ def looks_like_date(text: str) -> bool:
     >>> [looks_like_date(text) for text in ("1990-02", "3/1/1911", "May 1911", "17", "Rovers")]
     [True, True, True, False, False]
     """
-    if _NUMERIC.fullmatch(text.strip()):
-        return True
-    parsed = parse_date(read_date(text, "start"))
-    years = 100 if parsed.month or "-" in text[1:] else 1000, 2999
-    return parsed.kind is DateKind.KNOWN and (
-        years[0] <= parsed.first_year <= years[1] or _digit_date(text) is not None
-    )
+    parsed = parse_date(read_date(text, "start", "day-first"))
+    if parsed.kind is not DateKind.KNOWN:
+        return _NUMERIC.fullmatch(text.strip()) is not None
+    least = 100 if parsed.month else 1000
+    return least <= parsed.first_year <= 2999 or _digit_date(text.strip()) is not None
 
 
 def read_date(text: str, role: str, form: str | None = None) -> str:
@@ -89,48 +87,40 @@ def read_date(text: str, role: str, form: str | None = None) -> str:
     >>> read_date("1 March 1999", "start"), read_date("2005/2006", "end"), read_date("1990s", "end")
     ('1999-03-01', '2006', '199#')
     """
-    plain = text.strip()
+    plain = _TIME.sub("", _ABOUT.sub("", text.strip(), count=1))
+    read: str | None = None
     if form is not None and form not in FORMS:
-        read = _by_format(plain, form)
-        return read if read is not None else read_date(text, role)
-    if match := _NUMERIC.fullmatch(plain):
+        read = _by_format(text.strip(), form)
+    elif match := _NUMERIC.fullmatch(plain):
         first, second = int(match[1]), int(match[3])
-        if form == "day-first" or (form != "month-first" and first > 12):
-            first, second = second, first
-        elif form != "month-first" and second <= 12 and first != second:
-            return text
-        return _iso(match[4], first, second) or text
-    if form == "digits" and (read := _digit_date(plain)):
-        return read
-    if form == "seasons" and (match := _season(plain)):
-        return f"{int(match[1] + match[2]) + (role == 'end')}"
-    if form == "excel" and (days := _excel_days(plain)) is not None:
-        return str(date(1899, 12, 30) + timedelta(days))
-    if (match := _RANGE.fullmatch(plain)) and match[1] <= match[2]:
-        return match[1] if role == "start" else match[2]
-    if _ABOUT.match(plain):
-        return read_date(_ABOUT.sub("", plain, count=1), role, form)
+        if form == "month-first" or (form != "day-first" and (second > 12 or first == second)):
+            read = _iso(match[4], first, match[3])
+        elif form == "day-first" or first > 12:
+            read = _iso(match[4], second, match[1])
+    elif form == "digits":
+        read = _digit_date(plain)
+    elif form == "seasons" and (season := _season(plain)):
+        read = str(int(season[1] + season[2]) + (role == "end"))
+    elif form == "excel" and (days := _excel_days(text.strip())) is not None:
+        read = str(date(1899, 12, 30) + timedelta(days))
     lower = plain.lower()
-    if match := _DECADE.fullmatch(lower):
-        return f"{match[1]}#"
-    if (match := _CENTURY.fullmatch(lower)) and int(match[1]):
-        return f"{int(match[1]) - 1}##"
-    if match := _DAY_MONTH.fullmatch(lower):
-        return _iso(match[3], _month(match[2]), int(match[1] or 0)) or text
-    if match := _MONTH_DAY.fullmatch(lower):
-        return _iso(match[3], _month(match[1]), int(match[2])) or text
-    return _WORDS.get(lower, text)
+    for shape, convert in _SHAPES if read is None else ():
+        if match := re.fullmatch(shape, lower):
+            read = convert(match, role == "end")
+    if read is None and parse_date(text).kind is DateKind.MALFORMED:
+        read = plain if parse_date(plain).kind is DateKind.KNOWN else None
+    return _WORDS.get(lower, text) if read is None else read
 
 
 def read_query_date(text: str, role: str, form: str | None, unit: Unit) -> str:
     """Return the date of a query like `read_date`; raise an error if it may mean two."""
-    if unit is Unit.INTEGER:
-        return text
-    read = read_date(text, role, form)
-    match = _NUMERIC.fullmatch(read.strip())
-    if match and _is_day_and_month(match) and match[1] != match[3]:
+    read = text if unit is Unit.INTEGER else read_date(text, role, form)
+    if unit is Unit.INTEGER or read != text:
+        return read
+    match = _NUMERIC.fullmatch(text.strip())
+    if match and _is_day_and_month(match):
         raise TilpError(f"{_both_readings(text)}; write it as year-month-day")
-    return (_digit_date(text.strip()) or read) if read == text else read
+    return _digit_date(text.strip()) or text
 
 
 def normalise_dates(
@@ -142,7 +132,6 @@ def normalise_dates(
         DataError: Day and month cannot be told apart, or more than a fifth of a column is
             unreadable and defects are to be repaired; the message says which option helps.
     """
-    check_form(form)
     counts = {role: _count([table.frame[role] for table in facts]) for role in ("start", "end")}
     texts = list(dict.fromkeys(text.strip() for role in counts.values() for text in role))
     form = form or _find_form(texts, facts, from_excel)
@@ -152,30 +141,32 @@ def normalise_dates(
         changed[role] = {text: new for text, new in read.items() if new != text}
         if on_error is OnError.REPAIR:
             _refuse_unreadable(facts, role, of_role, read)
-    found = ""
+    note = ""
     if every := {**changed["end"], **changed["start"]}:
         text = next(iter(every))
         how = f" {FORMS[form]}" if form in FORMS else "" if form is None else f" by {form!r}"
-        found = f"dates are read{how}: {text!r} is {every[text] or 'unknown'}"
+        note = f"dates are read{how}: {text!r} is {every[text] or 'unknown'}"
     elif form is None and _all_excel(texts):
-        found = "dates are whole numbers; if they are Excel's days: --date-format excel"
+        note = "dates are whole numbers; if they are Excel's days: --date-format excel"
     dates = [pl.col(role).replace(changed[role]) for role in changed if changed[role]]
-    return [replace(table, frame=table.frame.with_columns(dates)) for table in facts], form, found
+    return [replace(table, frame=table.frame.with_columns(dates)) for table in facts], form, note
 
 
 def _count(columns: Sequence[pl.Series]) -> dict[str, int]:
-    counts = pl.concat(columns).drop_nulls().alias("text").value_counts(sort=True, name="n")
-    found = dict(counts.sort("n", "text", descending=[True, False]).iter_rows())
-    return {text: n for text, n in found.items() if text.strip()}
+    """Return the count of each text that is not blank, the commonest first."""
+    counts = pl.concat(columns).drop_nulls().alias("text").value_counts(name="n")
+    found = counts.sort("n", "text", descending=[True, False]).iter_rows()
+    return {text: n for text, n in found if text.strip()}
 
 
 def _find_form(texts: Sequence[str], facts: Sequence[FactTable], from_excel: bool) -> str | None:
     """Return the form that all dates of a table have; None if each speaks for itself."""
-    numeric = [m for text in texts if (m := _NUMERIC.fullmatch(text)) and _is_day_and_month(m)]
-    day_first = next((m.string for m in numeric if int(m[1]) > 12), None)
-    month_first = next((m.string for m in numeric if int(m[3]) > 12), None)
-    both = [m.string for m in numeric if max(int(m[1]), int(m[3])) <= 12 and m[1] != m[3]]
-    readings = [_both_readings(text) for text in both[:1]]
+    matches = [(text, _NUMERIC.fullmatch(_TIME.sub("", text))) for text in texts]
+    numeric = [(text, m) for text, m in matches if m and _is_day_and_month(m)]
+    day_first = next((text for text, m in numeric if int(m[1]) > 12), None)
+    month_first = next((text for text, m in numeric if int(m[3]) > 12), None)
+    either = [t for t, m in numeric if max(int(m[1]), int(m[3])) <= 12 and int(m[1]) != int(m[3])]
+    readings = [_both_readings(text) for text in either[:1]]
     options = "say which with --date-format day-first or month-first (date_format=…)"
     if day_first and month_first:
         first = f"{_where(facts, day_first)}: {day_first!r} has the day first"
@@ -184,8 +175,8 @@ def _find_form(texts: Sequence[str], facts: Sequence[FactTable], from_excel: boo
         raise DataError(f"{found}. Correct them, or {options}; the others are then malformed")
     if day_first or month_first:
         return "day-first" if day_first else "month-first"
-    if both:
-        found = f"{_where(facts, both[0])}: {readings[0]}"
+    if either:
+        found = f"{_where(facts, either[0])}: {readings[0]}"
         raise DataError(f"{found}, and no date of the table shows which; {options}")
     long = [text for text in texts if re.fullmatch(r"\d{5,}(T.*|\.0)?", text)]
     if long and all(map(_digit_date, long)):
@@ -202,7 +193,7 @@ def _refuse_unreadable(
 ) -> None:
     """Refuse a column of which more than a fifth cannot be read."""
     kinds = {text: parse_date(new).kind for text, new in read.items()}
-    malformed = {t: n for t, n in counts.items() if kinds[t] is DateKind.MALFORMED}
+    malformed = {text: n for text, n in counts.items() if kinds[text] is DateKind.MALFORMED}
     given = sum(n for text, n in counts.items() if kinds[text] is not DateKind.UNKNOWN)
     number = sum(malformed.values())
     if number <= _UNREADABLE_SHARE * given or (number < _FEW and number < given):
@@ -214,14 +205,14 @@ def _refuse_unreadable(
         example.setdefault(shape, text)
     commonest = shapes.most_common(3)
     listed = ", ".join(f"{example[shape][:40]!r} ({n:,} such)" for shape, n in commonest)
-    format_ = '--date-format "%d %b %y" with what they have'
+    form = '--date-format "%d %b %y" with what they have'
     if mark := re.fullmatch(r"9{1,2}([/.-])9{1,2}\1(99)", commonest[0][0]):
-        format_ = f'--date-format "%d{mark[1]}%m{mark[1]}%y", or with %m first'
+        form = f'--date-format "%d{mark[1]}%m{mark[1]}%y", or with %m first'
     raise DataError(
-        f"{_where(facts, next(iter(malformed)))}: {number:,} of {given:,} dates in the column "
-        f"{role} cannot be read; the commonest: {listed}. If they are dates, say how they are "
-        f"written ({format_}; %Y or %y is the year, %m or %b the month, %d the day). If the "
-        "column holds something else, say which is which with --columns; --on-error skip leaves "
+        f"{_where(facts, next(iter(malformed)).strip())}: {number:,} of {given:,} dates in the "
+        f"column {role} cannot be read; the commonest: {listed}. If they are dates, say how they "
+        f"are written ({form}; %Y or %y is the year, %m or %b the month, %d the day). If the "
+        "column holds something else, name the right one with --columns; --on-error skip leaves "
         "such rows out"
     )
 
@@ -246,8 +237,8 @@ def _is_day_and_month(match: re.Match[str]) -> bool:
 
 
 def _digit_date(text: str) -> str | None:
-    match = _DIGITS.fullmatch(text)
-    return match and _iso(match[1], int(match[2]), int(match[3]), complete=True)
+    match = re.fullmatch(r"([12]\d{3})(\d\d)(\d\d)(?:T.*|\.0)?", text, re.ASCII)
+    return _iso(match[1], int(match[2]), match[3]) if match and int(match[3]) else None
 
 
 def _season(text: str) -> re.Match[str] | None:
@@ -266,15 +257,13 @@ def _all_excel(texts: Iterable[str]) -> bool:
 
 
 def _month(name: str) -> int:
-    return next((i for i, full in enumerate(_MONTHS, start=1) if full.startswith(name)), 99)
+    return next((i for i, month in enumerate(_MONTHS, start=1) if month.startswith(name)), 0)
 
 
-def _iso(year: str, month: int, day: int, *, complete: bool = False) -> str | None:
+def _iso(year: str, month: int, day: str | None = None) -> str | None:
     """Return a date if there is one of these numbers."""
-    text = f"{year}-{month:02d}" + (f"-{day:02d}" if day or complete else "")
-    parsed = parse_date(text)
-    is_date = parsed.kind is DateKind.KNOWN and parsed.month and (parsed.day or not complete)
-    return text if is_date else None
+    text = f"{year}-{month:02d}" if day is None else f"{year}-{month:02d}-{int(day):02d}"
+    return text if month and parse_date(text).kind is DateKind.KNOWN else None
 
 
 def _by_format(text: str, form: str) -> str | None:
@@ -282,6 +271,5 @@ def _by_format(text: str, form: str) -> str | None:
         moment = datetime.strptime(text, form)
     except ValueError:
         return None
-    if re.search("%[djcxuwaA]", form):
-        return moment.date().isoformat()
-    return f"{moment:%Y-%m}" if re.search("%[mbB]", form) else f"{moment.year:04d}"
+    precision = 10 if re.search("%[dj]", form) else 7 if re.search("%[mbB]", form) else 4
+    return moment.date().isoformat()[:precision]
