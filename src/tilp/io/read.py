@@ -128,9 +128,8 @@ def read(
     facts: list[FactTable] = []
     for split, part, prefix in sources.facts:
         facts += reader.fact_tables(part, split, prefix)
-    rows = sum(len(table.frame) for table in facts)
-    if not facts or not (rows or sources.is_written):
-        raise DataError(f"{facts[0].source if facts else 'the table'}: there are no facts to read")
+    if not facts:
+        raise TilpError("there is nothing to read: the table is empty")
     for table in facts if not sources.is_written else ():
         if not len(table.frame):
             warn(f"{table.source}: no facts, so {table.split} is empty")
@@ -199,7 +198,9 @@ class _TableReader:
                 frame["subject"],
                 *(as_text(c, name, n) for c, n in zip(at, keep, strict=True)),
             ]
-            kept = TextTable(("", *keep), pl.DataFrame(dict(enumerate(cells))), table.lines)
+            kept = TextTable(
+                ("", *keep), pl.DataFrame({f"{i}": c for i, c in enumerate(cells)}), table.lines
+            )
             for column, value in tables.number_columns(name, kept).items():
                 known = frame["subject"].filter(~np.isnan(value)), value[~np.isnan(value)]
                 self.values.setdefault(column, []).append(known)

@@ -34,9 +34,17 @@ _DATE = re.compile(
 )
 _DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
 _MAX_YEAR_DIGITS = 12  # so that the days of any year fit into 64 bits
-_MAX_INTEGER_DIGITS, _MAX_INTEGER = 19, 2**62  # the sum of two dates fits too
+_MAX_INTEGER_DIGITS = 18
 _CALENDAR_YEAR = 9999  # plain integers beyond are counters or seconds, not years
 _COMPLETE_SHARE = 0.9
+
+
+def span_of_digits(unit: Unit) -> tuple[int, int]:
+    """Return the first and last time in a unit that `parse_date` can read."""
+    digits = "9" * (_MAX_INTEGER_DIGITS if unit is Unit.INTEGER else _MAX_YEAR_DIGITS)
+    first, last = (parse_date(text).span(unit) for text in (f"-{digits}", digits))
+    assert first is not None and last is not None
+    return first[0], last[1]
 
 
 class DateKind(StrEnum):
@@ -80,10 +88,10 @@ class ParsedDate:
             return _SPANS.get(self.kind)
         if unit is Unit.INTEGER:
             return (self.first_year, self.last_year) if self.is_complete(unit) else None
-        if unit is Unit.YEAR:
-            return self.first_year, self.last_year
         if max(abs(self.first_year), abs(self.last_year)) >= 10**_MAX_YEAR_DIGITS:
             return None
+        if unit is Unit.YEAR:
+            return self.first_year, self.last_year
         first_month, last_month = (self.month, self.month) if self.month else (1, 12)
         if unit is Unit.MONTH:
             return self.first_year * 12 + first_month - 1, self.last_year * 12 + last_month - 1
@@ -119,8 +127,6 @@ def parse_date(text: str) -> ParsedDate:
     if len(year) > (_MAX_INTEGER_DIGITS if month is None else _MAX_YEAR_DIGITS):
         return ParsedDate(DateKind.MALFORMED)
     years = int(year.replace("#", "0")), int(year.replace("#", "9"))
-    if years[1] >= _MAX_INTEGER:
-        return ParsedDate(DateKind.MALFORMED)
     first, last = (-years[1], -years[0]) if sign == "-" else years
     month_number, day_number = _digits(month), _digits(day)  # 0, written or not, is unknown
     if month_number > 12 or day_number > _days_in_month(last, month_number or 1):
