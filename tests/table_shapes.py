@@ -28,7 +28,7 @@ READ = {
     "usual names.csv": (csv("subject,relation,object,start,end", *LONG), {}, "ADA", None),
     "head and tail.tsv": (csv("head,predicate,tail,since,until", *LONG, separator="\t"), {},
                           "ADA", None),
-    "camel case.csv": (csv("Subject,RelationType,Object,StartDate,endDate", *LONG), {}, "ADA", None),
+    "camel case.csv": (csv("Subject,RelationType,Object,startDate,End", *LONG), {}, "ADA", None),
     "valid from.csv": (csv("s,p,o,valid_from,valid_to", *LONG), {}, "ADA", None),
     "semicolons.csv": (csv("subject,relation,object,begin,end", *LONG, separator=";"), {},
                        "ADA", None),

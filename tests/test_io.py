@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import read_or_skip
 
 import tilp
+from strategies import read_or_skip
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.time import UNKNOWN
 from tilp.types import Unit

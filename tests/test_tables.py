@@ -3,6 +3,7 @@
 import datetime
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -343,7 +344,8 @@ def test_options_that_make_no_sense(tmp_path, run):
     path.write_text(dated("1990", "1991"))
     huge = "9" * 5_000
     for options in (
-        ("fit", path, "--top", huge), ("fit", path, "--seed", "9" * 30), ("fit", path, "--memory", huge),
+        ("fit", path, "--top", huge), ("fit", path, "--seed", "9" * 30),
+        ("fit", path, "--memory", huge),
         ("fit", path, "--memory", "9e99GB"), ("inspect", path, "--columns", "subject=a,subject=b"),
         ("inspect", path, "--relation-name", "r", "--wide"), ("inspect", path, "--sql", "SELECT 1"),
         ("pack", path, "--out", tmp_path / "p", "--wide"), ("inspect", path, "--date-format", "%"),
@@ -390,3 +392,13 @@ def test_notices_are_warnings_of_their_own(tmp_path):
     assert graph.start[1] - graph.start[0] == 1
     with pytest.warns(TilpWarning):
         tilp.read(path)
+
+
+def test_damaged_tables_queries_and_options_are_read_or_refused(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    from mutated_tables import attack
+
+    with warnings.catch_warnings():
+        counts, others = attack(400, 1, tmp_path)
+    assert not others
+    assert {found for _, found in counts} == {"read", "refused"} and sum(counts.values()) == 400

@@ -130,8 +130,9 @@ def _columns_by_order(names: Sequence[str], count: int, source: str, keys: Seque
 
 
 def _assign_columns(
-    table: TextTable, source: str, chosen: Mapping[str, str], keys: Sequence[str]
-) -> tuple[Roles, bool]:
+    table: TextTable, source: str, chosen: Mapping[str, str], keys: Sequence[str],
+    keep: Sequence[str],
+) -> tuple[Roles, bool]:  # fmt: skip
     """Return the index of each role, chosen or by name, else by order; and whether by order."""
     names = table.names or ()
     roles = _chosen_columns(names, source, chosen)
@@ -151,10 +152,10 @@ def _assign_columns(
             raise DataError(f"{source}: {listed} could both be the {role}. {_REMEDY}")
         roles[role] = indices[0]
     missing = [role for role in keys if role not in roles]
-    rest = [index for index in range(len(names)) if index not in roles.values()]
+    rest = [i for i in range(len(names)) if i not in roles.values() and names[i] not in keep]
     if not missing:
         return roles, False
-    if not chosen and len(missing) == len(keys) and not DATE_ROLES & roles.keys():
+    if not chosen and len(missing) == len(keys) and not (keep or DATE_ROLES & roles.keys()):
         return _columns_by_order(names, len(names), source, keys), True
     if len(rest) == len(missing) and (chosen or len(missing) == len(keys)):
         return {**roles, **dict(zip(missing, rest, strict=True))}, True
@@ -204,7 +205,7 @@ def find_roles(
         if header is None:
             _refuse_unknown_header(name, table, roles)
         return roles
-    roles, by_order = _assign_columns(table, name, columns or {}, keys)
+    roles, by_order = _assign_columns(table, name, columns or {}, keys, keep)
     if by_order:
         warn(f"{name}: columns are taken by their order: {_listed(names, roles)}", TilpNotice)
     used = {*roles.values(), *(names.index(column) for column in keep)}
@@ -239,7 +240,7 @@ def long_table(
     if not names or {"relation", "object"} & columns.keys():
         raise DataError(f"{name}: --wide takes relations from a header, and objects from all cells")
     first = {} if "subject" in columns else {"subject": names[0]}
-    roles, _ = _assign_columns(table, name, {**first, **columns}, ["subject"])
+    roles, _ = _assign_columns(table, name, {**first, **columns}, ["subject"], keep)
     used = sorted({*roles.values(), *(names.index(column) for column in keep)})
     rest = [index for index in range(len(names)) if index not in used]
     relations = [names[index].strip() for index in rest]

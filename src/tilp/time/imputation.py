@@ -10,7 +10,7 @@ import polars as pl
 
 from tilp._utils.arrays import Ids
 from tilp._utils.random import keyed_uniform
-from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time
+from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time, span_of_digits
 from tilp.time.durations import Durations
 from tilp.time.interval import Times, known_ends
 from tilp.types import Estimate, Missing, choose
