@@ -17,7 +17,6 @@ from tilp.types import LateEnds, SplitKind, TableFormat, WalkGraph
 
 if TYPE_CHECKING:
     from tilp.data_quality import DateSummary, Defects, Inspection
-    from tilp.graph import TemporalGraph
 
 _SHOWN_YEARS = 8
 _DATE_COLUMNS = (
@@ -59,16 +58,7 @@ def inspect_command(
     elif json:
         print_json(inspect(graph).to_json())
     else:
-        if read_as := reading_line(graph):
-            output().print(f"read as: {read_as}")
         print_inspection(inspect(graph), str(data))
-
-
-def reading_line(graph: TemporalGraph) -> str:
-    """Say how a table was read; empty if its columns have the plain names."""
-    reading = dict(graph.reading)
-    parts = [f"{role} = {name}" for role, name in reading.pop("columns", {}).items()]
-    return ", ".join(parts + [f"{name} {value}" for name, value in reading.items()])
 
 
 def print_inspection(inspection: Inspection, name: str) -> None:

@@ -71,21 +71,17 @@ def name_roles(
         for role, synonyms in _SYNONYMS.items():
             if name in synonyms.split() or name == role:
                 roles.setdefault(role, []).append(index)
-    taken = {index for indices in roles.values() for index in indices}
-    for role in [role for role in _DATE_WORDS if sample and role not in roles]:
-        for index, name in enumerate(plain):
-            is_named = index not in taken and _DATE_WORDS[role] & set(name.split("_"))
-            if is_named and sample and _holds_dates(sample[index]):
-                roles.setdefault(role, []).append(index)
+    rest = set(range(len(plain))).difference(*roles.values())
+    for role in [role for role in _DATE_WORDS if role not in roles]:
+        named = [i for i in sorted(rest) if _DATE_WORDS[role] & set(plain[i].split("_"))]
+        roles[role] = [i for i in named if sample and _holds_dates(sample[i])]
     if not {"subject", "object"} & roles.keys() and {"from", "to"} <= set(plain):
         edge = [plain.index("from"), plain.index("to")]
         if "date" in roles or not sample or not all(_holds_dates(sample[i]) for i in edge):
             # They name the ends of an edge, not the dates of a fact.
-            for index, role, date in zip(
-                edge, ("subject", "object"), ("start", "end"), strict=True
-            ):
-                roles[role] = [index]
-                roles[date].remove(index)
+            roles["subject"], roles["object"] = [edge[0]], [edge[1]]
+            roles["start"].remove(edge[0])
+            roles["end"].remove(edge[1])
     return {role: indices for role, indices in roles.items() if indices}
 
 
@@ -97,11 +93,7 @@ def _holds_dates(cells: Sequence[str]) -> bool:
 
 
 def is_header(cells: Sequence[str], second: Sequence[str] = ()) -> bool:
-    """Return whether a first row names its columns rather than states a fact.
-
-    Args:
-        cells: The first row.
-        second: The row after it, whose dates show what the columns hold; empty if there is none.
+    """Return whether a first row names its columns, given the `second` row, if there is one.
 
     >>> is_header(["Subject", "predicate", "object", "since"]), is_header(["Ada", "knows", "Bob"])
     (True, False)
@@ -118,7 +110,6 @@ def is_header(cells: Sequence[str], second: Sequence[str] = ()) -> bool:
 
 
 def _columns_by_order(names: Sequence[str], count: int, source: str, keys: Sequence[str]) -> Roles:
-    """Return the roles of columns whose names say nothing: keys, then dates."""
     if not 0 <= count - len(keys) <= 2:
         listed = f" ({', '.join(names)})" if names else ""
         raise DataError(
@@ -249,14 +240,10 @@ def long_table(
     warn(f"{name}: {_listed(names, roles)}; relations are {', '.join(relations)}", TilpNotice)
     cells = {f"{i}": as_text(table.frame.to_series(i), name, names[i]) for i in [*used, *rest]}
     others, attributes = [f"{index}" for index in used], [f"{index}" for index in rest]
-    long = (
-        pl.DataFrame(cells)
-        .with_row_index("row")
-        .unpivot(attributes, index=["row", *others], variable_name="r", value_name="o")
-        .filter(pl.col("o").str.strip_chars() != "")
-        .sort("row", maintain_order=True)
-        .with_columns(pl.col("r").replace_strict(attributes, relations, return_dtype=pl.String))
-    )
+    wide = pl.DataFrame(cells).with_row_index("row")
+    long = wide.unpivot(attributes, index=["row", *others], variable_name="r", value_name="o")
+    long = long.filter(pl.col("o").str.strip_chars() != "").sort("row", maintain_order=True)
+    long = long.with_columns(pl.col("r").replace_strict(attributes, relations))
     by_index = {index: role for role, index in roles.items()}
     new_names = [*(by_index.get(index, names[index]) for index in used), "relation", "object"]
     lines = [table.lines[row] for row in long["row"]]

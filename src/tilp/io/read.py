@@ -101,14 +101,11 @@ def read(
     """
     on_error = choose(OnError, on_error, "on_error")
     chosen_unit = None if unit is None else choose(Unit, unit, "unit")
-    given = {
-        "relation_name": relation_name, "wide": wide or None, "date_format": date_format,
-        "keep": tuple(keep) or None, "sql": sql,
-    }  # fmt: skip
+    given = {"relation_name": relation_name, "wide": wide, "keep": tuple(keep), "sql": sql}
     if relation_name is not None and (wide or "relation" in (columns or {}) or not relation_name):
         raise TilpError("relation_name goes with neither wide nor a relation column, nor is it ''")
     if isinstance(source, (str, Path)) and is_packed(Path(source).expanduser()):
-        if columns or header is not None or any(value is not None for value in given.values()):
+        if columns or header is not None or date_format or any(given.values()):
             raise TilpError(f"{source}: a packed graph has no columns to choose and no header")
         graph = open_checked(Path(source).expanduser(), chosen_unit, on_error)
         warn_of_defects(graph)
@@ -176,7 +173,7 @@ class _TableReader:
             one_relation = self.given["relation_name"] or self.remembered.get("relation_name")
             least = 2 if one_relation or self.given["wide"] else 3
             with regular_file(Path(source).expanduser()) as path:
-                table = tables.read_table(path, self.header, self._is_header, least, sql)
+                table = tables.read_table(path, self.header, is_header, least, sql)
         elif sql is not None:
             raise TilpError("sql is for files of SQLite or DuckDB, not for frames")
         else:
@@ -186,21 +183,16 @@ class _TableReader:
         table, roles, relation_name = self._with_roles(name, table)
         full = full_rows(table, roles, name)
         if self.on_error is not OnError.RAISE and not full.all():
-            defect = (split, name, Defect.EMPTY_NAME.value, "", "", "row skipped")
-            rows = [(*defect[:2], table.lines[row], *defect[2:]) for row in (~full).arg_true()]
+            defect = (Defect.EMPTY_NAME.value, "", "", "row skipped")
+            rows = [(split, name, line, *defect) for line in compress(table.lines, ~full)]
             self.defects.append(pl.DataFrame(rows, schema=DEFECT_SCHEMA, orient="row"))
             lines = list(compress(table.lines, full))
             table = replace(table, frame=table.frame.filter(full), lines=lines)
         frame = fact_frame(name, table, roles, relation_name)
         if keep := self.given["keep"]:
             at = [table.frame.to_series((table.names or ()).index(column)) for column in keep]
-            cells = [
-                frame["subject"],
-                *(as_text(c, name, n) for c, n in zip(at, keep, strict=True)),
-            ]
-            kept = TextTable(
-                ("", *keep), pl.DataFrame({f"{i}": c for i, c in enumerate(cells)}), table.lines
-            )
+            texts = [as_text(c, name, "kept").alias(f"{i}") for i, c in enumerate(at)]
+            kept = TextTable(("", *keep), pl.DataFrame([frame["subject"], *texts]), table.lines)
             for column, value in tables.number_columns(name, kept).items():
                 known = frame["subject"].filter(~np.isnan(value)), value[~np.isnan(value)]
                 self.values.setdefault(column, []).append(known)
@@ -212,42 +204,28 @@ class _TableReader:
             for split, mask in masks
         ]
 
-    def _is_header(self, cells: Sequence[str], second: Sequence[str]) -> bool:
-        hinted = set(self.remembered.get("columns", {}).values())
-        return is_header(cells, second) or len(hinted & set(cells)) > 1
-
     def _with_roles(self, name: str, table: TextTable) -> tuple[TextTable, Roles, str | None]:
         """Return a table with a row for each fact, the roles of its columns, and the relation."""
-        names, keep = table.names or (), self.given["keep"] or ()
+        names, keep = table.names or (), self.given["keep"]
         if absent := [column for column in keep if column not in names]:
-            raise DataError(
-                f"{name}: no column {absent[0]!r} to keep; there are {', '.join(names)}"
-            )
-        hints = dict(self.remembered.get("columns", {}))
-        if self.columns.keys() & DATE_ROLES:
-            hints = {role: column for role, column in hints.items() if role not in DATE_ROLES}
-        taken = {*self.columns.values(), *keep}
-        hints = {
-            r: column for r, column in hints.items() if column in names and column not in taken
-        }
-        columns = {**hints, **self.columns}
+            raise DataError(f"{name}: no column {absent[0]!r} to keep; there are {list(names)}")
+        free = set(names).difference(self.columns.values(), keep)
+        shut = DATE_ROLES if self.columns.keys() & DATE_ROLES else frozenset()
+        hints = self.remembered.get("columns", {}).items()
+        columns = {role: column for role, column in hints if column in free and role not in shut}
+        columns |= dict(self.columns)
         relation_name, wide = self.given["relation_name"], self.given["wide"]
-        if names and not {"relation", "object"} & (columns.keys() | name_roles(names).keys()):
-            wide = wide or (self.remembered.get("wide") and not relation_name)
         if names and "relation" not in columns.keys() | name_roles(names).keys():
-            relation_name = relation_name or (
-                None if wide else self.remembered.get("relation_name")
-            )
+            wide = wide or (self.remembered.get("wide") and not relation_name)
+            relation_name = relation_name or self.remembered.get("relation_name")
         called: dict[str, str] = {}
         if wide:
             (table, called), columns = long_table(name, table, columns, keep), {}
         roles = find_roles(name, table, columns, self.header, relation_name, keep)
-        if names:
-            called = called or {role: names[index] for role, index in roles.items()}
-            own = {role: column for role, column in called.items() if role != column}
-            self.reading.update({"columns": own} if own else {})
-        self.reading.update({"wide": True} if wide else {})
-        self.reading.update({"relation_name": relation_name} if relation_name else {})
+        called = called or {role: names[index] for role, index in roles.items() if names}
+        own = {role: column for role, column in called.items() if role != column}
+        reading = {"columns": own, "wide": wide, "relation_name": relation_name}
+        self.reading.update({key: value for key, value in reading.items() if value})
         return table, roles, relation_name
 
 

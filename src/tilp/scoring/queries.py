@@ -151,10 +151,7 @@ def query_frame(
 ) -> pl.DataFrame:
     """Return a table of queries with the columns of `Query`; raise an error if it is none.
 
-    Args:
-        frame: Its columns have the names that columns of facts may have.
-        reading: How the model's table was read; its names of columns count too.
-        source: Of the table, in messages.
+    Columns are called as those of facts may be, or as in the model's table (`reading`).
     """
     names, reading = frame.columns, reading or {}
     fields = {name: [role] for name in names for role, at in reading.get("columns", {}).items()
