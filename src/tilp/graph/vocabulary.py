@@ -61,11 +61,14 @@ class NearNames:
 
     def _with_words(self, name: str) -> list[int]:
         """Return the names that contain a name, then those with its words, the shortest first."""
-        words = set(re.findall(r"\w+", name)) if len(name.strip()) >= _MIN_PART else set()
+        words = set(re.findall(r"\w+", name))
+        if not words or len(name.strip()) < _MIN_PART:
+            return []
+        all_words = [i for i, known in enumerate(self._lower) if all(w in known for w in words)]
         found = [
-            (name not in known, len(known), index)
-            for index, known in enumerate(self._lower)
-            if words and (name in known or words <= set(re.findall(r"\w+", known)))
+            (name not in self._lower[index], len(self._lower[index]), index)
+            for index in all_words
+            if name in self._lower[index] or words <= set(re.findall(r"\w+", self._lower[index]))
         ]
         return [index for *_, index in nsmallest(_MAX_NEAR, found)]
 
@@ -170,19 +173,20 @@ class Vocabulary:
         """
         name = str(name)
         plain = name.removesuffix(INVERSE_MARK).removesuffix("^-1")
+        offset = len(self) if plain != name else 0
+        same = [f"{plain}{mark}" for mark in (INVERSE_MARK, "^-1") if offset]
+        named = [other for other in same if any(self._indices(other))]
         if len(plain) > 2 and plain[0] == plain[-1] == '"':
-            return self.find(plain[1:-1]) + (len(self) if plain != name else 0)
-        same = [f"{plain}{mark}" for mark in (INVERSE_MARK, "^-1")] if plain != name else []
-        named = next((other for other in same if any(self._indices(other))), None)
-        if named is not None and any(self._indices(plain)):
+            plain = plain[1:-1]
+        elif named and any(self._indices(plain)):
             raise UnknownNameError(
-                f"{name!r} may be the relation {named!r} or the inverse of {plain!r}; say which "
-                f"with quotation marks: '\"{named}\"' or '\"{plain}\"^-1'",
-                (named, plain),
+                f"{name!r} may be the relation {named[0]!r} or the inverse of {plain!r}; say which "
+                f"with quotation marks: '\"{named[0]}\"' or '\"{plain}\"^-1'",
+                (named[0], plain),
             )
-        if named is not None:
-            return self.find(named)
-        return self.find(plain) + (len(self) if plain != name else 0)
+        elif named:
+            return self.find(named[0])
+        return self.find(plain) + offset
 
     def encode(self, names: pl.Series) -> Ids:
         """Return the indices of a column of ids, all of which must be known."""

@@ -198,13 +198,10 @@ def _refuse_unreadable(
     number = sum(malformed.values())
     if number <= _UNREADABLE_SHARE * given or (number < _FEW and number < given):
         return
-    shapes, example = Counter[str](), dict[str, str]()
-    for text, n in malformed.items():
-        shape = re.sub(r"[^\W\d]+", "a", re.sub(r"\d", "9", text.strip()))
-        shapes[shape] += n
-        example.setdefault(shape, text)
-    commonest = shapes.most_common(3)
-    listed = ", ".join(f"{example[shape][:40]!r} ({n:,} such)" for shape, n in commonest)
+    shape = {t: re.sub(r"[^\W\d]+", "a", re.sub(r"\d", "9", t.strip())) for t in malformed}
+    example = {shape[text]: text for text in reversed(malformed)}
+    commonest = Counter(shape[t] for t, n in malformed.items() for _ in range(n)).most_common(3)
+    listed = ", ".join(f"{example[form][:40]!r} ({n:,} such)" for form, n in commonest)
     form = '--date-format "%d %b %y" with what they have'
     if mark := re.fullmatch(r"9{1,2}([/.-])9{1,2}\1(99)", commonest[0][0]):
         form = f'--date-format "%d{mark[1]}%m{mark[1]}%y", or with %m first'
@@ -269,7 +266,7 @@ def _iso(year: str, month: int, day: str | None = None) -> str | None:
 def _by_format(text: str, form: str) -> str | None:
     try:
         moment = datetime.strptime(text, form)
-    except ValueError:
+    except (ValueError, re.error):
         return None
     precision = 10 if re.search("%[dj]", form) else 7 if re.search("%[mbB]", form) else 4
     return moment.date().isoformat()[:precision]

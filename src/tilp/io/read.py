@@ -16,22 +16,9 @@ from tilp._utils.arrays import Floats
 from tilp.errors import DataError, TilpError, TilpNotice
 from tilp.graph import SPLITS, Defect, FactTable, TemporalGraph, build_graph
 from tilp.graph.graph import DEFECT_SCHEMA
-from tilp.io import tables
+from tilp.io import frames, tables
 from tilp.io.date_shapes import check_form, normalise_dates
-from tilp.io.frames import (
-    DATE_ROLES,
-    SPLIT_NAMES,
-    Roles,
-    as_text,
-    fact_frame,
-    find_roles,
-    full_rows,
-    is_header,
-    long_table,
-    name_roles,
-    split_masks,
-    warn,
-)
+from tilp.io.frames import SPLIT_NAMES, warn
 from tilp.io.packed.open import is_packed, open_checked
 from tilp.io.records import EXCEL_SUFFIXES, is_database
 from tilp.io.text import TextTable
@@ -173,7 +160,7 @@ class _TableReader:
             one_relation = self.given["relation_name"] or self.remembered.get("relation_name")
             least = 2 if one_relation or self.given["wide"] else 3
             with regular_file(Path(source).expanduser()) as path:
-                table = tables.read_table(path, self.header, is_header, least, sql)
+                table = tables.read_table(path, self.header, frames.is_header, least, sql)
         elif sql is not None:
             raise TilpError("sql is for files of SQLite or DuckDB, not for frames")
         else:
@@ -181,47 +168,49 @@ class _TableReader:
         if self.with_ids and table.frame.width == 5 and table.frame[:, 4].is_in(_PADDING).all():
             table = replace(table, frame=table.frame[:, :4])
         table, roles, relation_name = self._with_roles(name, table)
-        full = full_rows(table, roles, name)
+        full = frames.full_rows(table, roles, name)
         if self.on_error is not OnError.RAISE and not full.all():
             defect = (Defect.EMPTY_NAME.value, "", "", "row skipped")
             rows = [(split, name, line, *defect) for line in compress(table.lines, ~full)]
             self.defects.append(pl.DataFrame(rows, schema=DEFECT_SCHEMA, orient="row"))
             lines = list(compress(table.lines, full))
             table = replace(table, frame=table.frame.filter(full), lines=lines)
-        frame = fact_frame(name, table, roles, relation_name)
+        frame = frames.fact_frame(name, table, roles, relation_name)
         if keep := self.given["keep"]:
             at = [table.frame.to_series((table.names or ()).index(column)) for column in keep]
-            texts = [as_text(c, name, "kept").alias(f"{i}") for i, c in enumerate(at)]
+            texts = [frames.as_text(c, name, "kept").alias(f"{i}") for i, c in enumerate(at)]
             kept = TextTable(("", *keep), pl.DataFrame([frame["subject"], *texts]), table.lines)
             for column, value in tables.number_columns(name, kept).items():
                 known = frame["subject"].filter(~np.isnan(value)), value[~np.isnan(value)]
                 self.values.setdefault(column, []).append(known)
         if "split" not in roles:
             return [FactTable(split, name, frame, table.lines, prefix)]
-        masks = ((SPLIT_NAMES[text], mask) for text, mask in split_masks(name, table, roles))
+        masks = ((SPLIT_NAMES[text], mask) for text, mask in frames.split_masks(name, table, roles))
         return [
             FactTable(split, name, frame.filter(mask), list(compress(table.lines, mask)), prefix)
             for split, mask in masks
         ]
 
-    def _with_roles(self, name: str, table: TextTable) -> tuple[TextTable, Roles, str | None]:
+    def _with_roles(
+        self, name: str, table: TextTable
+    ) -> tuple[TextTable, frames.Roles, str | None]:
         """Return a table with a row for each fact, the roles of its columns, and the relation."""
         names, keep = table.names or (), self.given["keep"]
         if absent := [column for column in keep if column not in names]:
             raise DataError(f"{name}: no column {absent[0]!r} to keep; there are {list(names)}")
         free = set(names).difference(self.columns.values(), keep)
-        shut = DATE_ROLES if self.columns.keys() & DATE_ROLES else frozenset()
+        shut = frames.DATE_ROLES if self.columns.keys() & frames.DATE_ROLES else frozenset()
         hints = self.remembered.get("columns", {}).items()
         columns = {role: column for role, column in hints if column in free and role not in shut}
         columns |= dict(self.columns)
         relation_name, wide = self.given["relation_name"], self.given["wide"]
-        if names and "relation" not in columns.keys() | name_roles(names).keys():
+        if names and "relation" not in columns.keys() | frames.name_roles(names).keys():
             wide = wide or (self.remembered.get("wide") and not relation_name)
             relation_name = relation_name or self.remembered.get("relation_name")
         called: dict[str, str] = {}
         if wide:
-            (table, called), columns = long_table(name, table, columns, keep), {}
-        roles = find_roles(name, table, columns, self.header, relation_name, keep)
+            (table, called), columns = frames.long_table(name, table, columns, keep), {}
+        roles = frames.find_roles(name, table, columns, self.header, relation_name, keep)
         called = called or {role: names[index] for role, index in roles.items() if names}
         own = {role: column for role, column in called.items() if role != column}
         reading = {"columns": own, "wide": wide, "relation_name": relation_name}

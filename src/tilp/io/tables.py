@@ -216,8 +216,10 @@ def read_unit(folder: Path) -> Unit | None:
 def read_reading(folder: Path | str) -> dict[str, Any]:
     """Read how the facts of a folder were read before `write` wrote them."""
     note = json.loads((Path(folder).expanduser() / "graph.json").read_text(encoding="utf-8"))
-    reading = note.get("reading", {})
-    return reading if isinstance(reading, dict) else {}
+    kinds = {"columns": dict, "wide": bool, "relation_name": str, "date_format": str}
+    reading = note.get("reading")
+    items = reading.items() if isinstance(reading, dict) else ()
+    return {name: value for name, value in items if isinstance(value, kinds.get(name, ()))}
 
 
 def write(

@@ -43,7 +43,7 @@ from tilp.model.feature_tables import Distributions, select_features, weight_tab
 from tilp.model.fit import fit_model, given_rules
 from tilp.model.fitted_model import FittedModel
 from tilp.model.persistence import load_model, model_digest, save_model
-from tilp.model.query_sources import QueryFile, QueryFrame, QuerySource, queries_of
+from tilp.model.query_sources import QueryFile, QueryFrame, queries_of
 from tilp.model.update import UpdateReport, update_model
 from tilp.parallel import Workers, thread_count
 from tilp.rules import Phrasings, Rule, RuleSet
@@ -534,9 +534,8 @@ class TILP(Params):
         predictor = self._predictor(k, graph, new_only=new_only)
         with self._workers() as workers:
             best = predictor.top_candidates(columns.table(predictor.graph), workers)
-        return same_kind(
-            best.frame(predictor.graph, np.arange(len(columns)), columns.text), queries
-        )
+        answers = best.frame(predictor.graph, np.arange(len(columns)), columns.text)
+        return same_kind(answers, queries)
 
     def predict_to(
         self,
@@ -576,10 +575,8 @@ class TILP(Params):
         """
         skip = choose(types.OnInvalidQuery, on_error, "on_error") is types.OnInvalidQuery.SKIP
         settings = BatchSettings(k, new_only, explain, skip, part_size)
-        reading, source = self.graph.reading, cast(QuerySource | None, None)
-        if is_frame(queries):
-            source = QueryFrame(as_polars(queries), reading)
-        source = source or QueryFile(queries, reading)
+        reading, is_file = self.graph.reading, not is_frame(queries)
+        source = QueryFile(queries, reading) if is_file else QueryFrame(as_polars(queries), reading)
         top_k = self._predictor(k, graph, new_only=new_only)
         explainer = self._explainer(graph) if explain else None
         predictor = BatchPredictor(top_k, explainer, explain)
