@@ -179,6 +179,21 @@ def test_days_come_back_from_every_form(day, mark):
         assert read_date(f"{day:%Y%m%d}", "end", "digits") == str(day)
 
 
+def test_pack_reads_the_same_columns_and_says_what_it_leaves_as_written(tmp_path, run):
+    path = tmp_path / "f.csv"
+    path.write_text("member,what,of,from,to\nAda,r,b,1990,1993\nBen,r,c,1991,1992\n")
+    graph, _ = read(path)
+    code, _, err = run("pack", path, "--out", tmp_path / "a")
+    assert code == 0 and "subject = member" in err and "as they are written" not in err
+    assert tilp.read(tmp_path / "a") == graph
+    path.write_text(dated("20200131", "20200201"))
+    code, _, err = run("pack", path, "--out", tmp_path / "b")
+    assert code == 0 and "'20200131' are packed as they are written: tilp convert" in err
+    assert run("convert", path, "--out", tmp_path / "c")[0] == 0
+    assert run("pack", tmp_path / "c", "--out", tmp_path / "d")[0] == 0
+    assert tilp.read(tmp_path / "d").date_text("start").to_list() == ["2020-01-31", "2020-02-01"]
+
+
 # What is remembered: for new facts, queries and predictions
 
 

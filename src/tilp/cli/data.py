@@ -19,7 +19,7 @@ from tilp.cli.inspect import print_inspection
 from tilp.cli.predict import print_explanation, print_predictions
 from tilp.cli.rules import print_rules
 from tilp.errors import TilpError
-from tilp.types import DumpFormat, Estimate, TableFormat
+from tilp.types import DumpFormat, Estimate, TableFormat, Unit
 
 if TYPE_CHECKING:
     from tilp.datasets import World
@@ -159,6 +159,7 @@ def pack_command(
     Args:
         check: DATA is a packed graph: read all of it and report damage. Pack nothing.
     """
+    from tilp.io.date_shapes import first_rewritten
     from tilp.io.packed.format import check_files, read_metadata
     from tilp.io.packed.pack import STAGES, pack
     from tilp.io.read import warn_of_defects
@@ -185,6 +186,9 @@ def pack_command(
         graph = write(source, out, header=read.header, memory=size, progress=advance)
     seconds = time.perf_counter() - started
     warn_of_defects(graph)
+    if read.unit is not Unit.INTEGER and (text := first_rewritten(graph.texts)):
+        remedy = "tilp convert DATA --out FOLDER reads them; then pack that folder"
+        print_warning(f"dates such as {text!r} are packed as they are written: {remedy}")
     output().print(f"{out}: {graph}")
     output().print(f"{_size(read_metadata(out))} on disk, packed in {seconds:,.1f} s")
 

@@ -123,6 +123,12 @@ def read_query_date(text: str, role: str, form: str | None, unit: Unit) -> str:
     return _digit_date(text.strip()) or text
 
 
+def first_rewritten(texts: Iterable[str]) -> str | None:
+    """Return the first date that `normalise_dates` might rewrite."""
+    forms = (None, "day-first", "digits")
+    return next((t for t in texts for form in forms if read_date(t, "start", form) != t), None)
+
+
 def normalise_dates(
     facts: Sequence[FactTable], form: str | None, on_error: OnError, *, from_excel: bool = False
 ) -> tuple[list[FactTable], str | None, str]:
