@@ -27,6 +27,8 @@ _MONTHS = (
 )
 _NAME, _TH = r"([a-z]{3,9})\.?", r"(?:st|nd|rd|th)?"
 _TIME = re.compile(r"[ T]+\d{1,2}:\d\d[:.\d]*( ?[ap]m)?( ?(z|utc|gmt|[+-]\d\d:?\d\d))?$", re.I)
+_PLAIN = r"^(\d{1,4}|\d{9,18}|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8]))$"  # say one thing
+_MAX_PLAIN = 100  # of these that are looked at
 _NUMERIC = re.compile(r"(\d{1,2})([/-])(\d{1,2})\2(\d{4})")
 _SEASON = re.compile(r"(\d\d)(\d\d)[-/–](\d\d)")
 _ABOUT = re.compile(r"(?:c\.|ca\.?|circa|about|approx\.?|c(?= )|~)\s*(?=\d)", re.IGNORECASE)
@@ -138,7 +140,8 @@ def normalise_dates(
         DataError: Day and month cannot be told apart, or more than a fifth of a column is
             unreadable and defects are to be repaired; the message says which option helps.
     """
-    counts = {role: _count([table.frame[role] for table in facts]) for role in ("start", "end")}
+    columns = {role: [table.frame[role] for table in facts] for role in ("start", "end")}
+    counts, plain = _count(columns, form in (None, "day-first", "month-first"))
     texts = list(dict.fromkeys(text.strip() for role in counts.values() for text in role))
     form = form or _find_form(texts, facts, from_excel)
     changed: dict[str, dict[str, str]] = {}
@@ -146,7 +149,7 @@ def normalise_dates(
         read = {text: read_date(text, role, form) for text in of_role}
         changed[role] = {text: new for text, new in read.items() if new != text}
         if on_error is OnError.REPAIR:
-            _refuse_unreadable(facts, role, of_role, read)
+            _refuse_unreadable(facts, role, of_role, read, plain[role])
     note = ""
     if every := {**changed["end"], **changed["start"]}:
         text = next(iter(every))
@@ -158,11 +161,19 @@ def normalise_dates(
     return [replace(table, frame=table.frame.with_columns(dates)) for table in facts], form, note
 
 
-def _count(columns: Sequence[pl.Series]) -> dict[str, int]:
-    """Return the count of each text that is not blank, the commonest first."""
-    counts = pl.concat(columns).drop_nulls().alias("text").value_counts(name="n")
-    found = counts.sort("n", "text", descending=[True, False]).iter_rows()
-    return {text: n for text, n in found if text.strip()}
+def _count(
+    columns: Mapping[str, Sequence[pl.Series]], may_skip: bool
+) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+    """Count each text of each role, the commonest first, and how many plain dates are left out."""
+    counts, left_out = {}, {}
+    for role, parts in columns.items():
+        every = pl.concat(parts).drop_nulls().alias("text").value_counts(name="n")
+        every = every.sort("n", "text", descending=[True, False])
+        is_plain = pl.lit(may_skip) & pl.col("text").str.contains(_PLAIN)
+        skipped = is_plain & (is_plain.cum_sum() > _MAX_PLAIN)
+        counts[role] = {t: n for t, n in every.filter(~skipped).iter_rows() if t.strip()}
+        left_out[role] = int(every.filter(skipped)["n"].sum())
+    return counts, left_out
 
 
 def _find_form(texts: Sequence[str], facts: Sequence[FactTable], from_excel: bool) -> str | None:
@@ -195,12 +206,13 @@ def _find_form(texts: Sequence[str], facts: Sequence[FactTable], from_excel: boo
 
 
 def _refuse_unreadable(
-    facts: Sequence[FactTable], role: str, counts: Mapping[str, int], read: Mapping[str, str]
-) -> None:
-    """Refuse a column of which more than a fifth cannot be read."""
+    facts: Sequence[FactTable], role: str, counts: Mapping[str, int], read: Mapping[str, str],
+    plain: int,
+) -> None:  # fmt: skip
+    """Refuse a column of which more than a fifth cannot be read, given how many others can."""
     kinds = {text: parse_date(new).kind for text, new in read.items()}
     malformed = {text: n for text, n in counts.items() if kinds[text] is DateKind.MALFORMED}
-    given = sum(n for text, n in counts.items() if kinds[text] is not DateKind.UNKNOWN)
+    given = plain + sum(n for t, n in counts.items() if kinds[t] is not DateKind.UNKNOWN)
     number = sum(malformed.values())
     if number <= _UNREADABLE_SHARE * given or (number < _FEW and number < given):
         return
