@@ -445,7 +445,7 @@ def test_the_examples_of_the_documentation_run(monkeypatch, tmp_path, run):
                 code, _, err = run(*shlex.split(line)[1:])
                 assert code == 0, (line, err)
                 commands += 1
-    assert commands == 15 and names["answers"].columns[0] == "query"
+    assert commands == 14 and names["answers"].columns[0] == "query"
     assert str(next(names["new_facts"].facts())) == "(Cleo, playsFor, Rovers, [1994, 1996])"
 
 
