@@ -96,8 +96,8 @@ class QueryFile(QuerySource):
         self._is_records = suffix in (*JSON_SUFFIXES, *EXCEL_SUFFIXES)
         if not self._is_parquet and not self._is_records and suffix not in (".tsv", ".csv"):
             raise TilpError(
-                f"{path}: a file of queries is .tsv, .csv, .parquet, .jsonl or .xlsx, the first "
-                "two perhaps gzipped (.gz)"
+                f"{path}: a file of queries is .tsv, .csv or .parquet, the first two perhaps "
+                "gzipped (.gz), or .jsonl or .xlsx"
             )
         if not self._path.is_file():
             raise TilpError(f"{path}: no such file")
