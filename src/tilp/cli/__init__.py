@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from types import FrameType
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer import Option
@@ -24,7 +24,9 @@ from tilp.errors import TilpError
 
 __all__ = ["app", "main"]
 
-_GLOBAL_OPTIONS = ("--verbose", "--quiet", "--debug")
+_GLOBAL_OPTIONS = ("--verbose", "-v", "--quiet", "-q", "--debug")
+
+_MAX_COUNT = 2**31 - 1  # of any option that counts something
 
 app = typer.Typer(
     name="tilp",
@@ -42,7 +44,11 @@ app = typer.Typer(
 
 def _add_command(name: str, command: Callable[..., Any]) -> None:
     """Register a command; the section Args of its docstring is the help of its options."""
+    command = options.with_read_options(command)
     types = get_type_hints(command, include_extras=True)
+    for option in (part for hint in types.values() for part in get_args(hint)[1:]):
+        if isinstance(getattr(option, "min", None), int) and option.max is None:
+            option.max = _MAX_COUNT
     command.__doc__, command.__annotations__ = options.explain(command, types), types
     app.command(name)(command)
 
@@ -89,9 +95,9 @@ def _options(
             help="Print the versions and the platform that a bug report needs.",
         ),
     ] = False,
-    verbose: Annotated[bool, Option("--verbose", help="Log what is being done.")] = False,
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Log what is being done.")] = False,
     quiet: Annotated[
-        bool, Option("--quiet", help="No warnings, no progress: results and errors only.")
+        bool, Option("--quiet", "-q", help="No warnings, no progress: results and errors only.")
     ] = False,
     debug: Annotated[
         bool, Option("--debug", help="Show the traceback of an error, and all log messages.")
