@@ -1,0 +1,113 @@
+"""Bins of signed distances in time: at the data's own scale and unit, and in words."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tilp._utils.arrays import Ints
+from tilp.time.dates import unit_words
+from tilp.types import Unit
+
+_ROUND = [b * 10**p for p in range(10) for b in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)]
+_COUNTS = sorted({int(count) for count in _ROUND if count == int(count)})
+# Lengths that people say: a named unit, its length in units of time, and how many of it they say.
+_SAID: dict[Unit, tuple[tuple[str, float, Iterable[int]], ...]] = {
+    Unit.DAY: (
+        ("day", 1, range(1, 7)),
+        ("week", 7, range(1, 4)),
+        ("month", 30.4369, range(1, 12)),
+        ("year", 365.2425, _COUNTS),
+    ),
+    Unit.MONTH: (("month", 1, range(1, 12)), ("year", 12, _COUNTS)),
+    Unit.YEAR: (("year", 1, _COUNTS),),
+    Unit.INTEGER: (("time unit", 1, _COUNTS),),
+}
+
+
+def _said_lengths(unit: Unit) -> dict[int, tuple[int, str]]:
+    """Return the lengths of time that people say, ascending, each as a count of a named unit."""
+    units = _SAID[unit]
+    return {int(count * size): (count, name) for name, size, counts in units for count in counts}
+
+
+def make_edges(distances: Ints, unit: Unit | str, n: int = 22) -> Ints:
+    """Return the least lengths of at most n bins of distances that differ from 0.
+
+    Edges follow the quantiles of the distances, and are rounded to lengths that people say. They
+    are plain numbers, ascending from 1: bin i holds lengths from `edges[i]` to below
+    `edges[i + 1]`, the last one all that are longer. No distance at all gives a single bin.
+
+    Args:
+        distances: differences of times in the unit; their signs do not matter.
+        unit: what times count.
+        n: most bins on each side of 0 (int, default 22).
+
+    >>> make_edges(np.array([1, 1, 2, 3, 4, 8, 33, 40]), "year", 4).tolist()
+    [1, 2, 4, 15]
+    """
+    lengths = np.abs(distances[distances != 0])
+    if not len(lengths):
+        return np.ones(1, np.int64)
+    said = np.array(list(_said_lengths(Unit(unit))))
+    wanted = np.maximum(np.quantile(lengths, np.arange(n) / n), 1)
+    above = np.clip(np.searchsorted(said, wanted), 1, len(said) - 1)
+    nearest = np.where(wanted**2 < said[above - 1] * 1.0 * said[above], above - 1, above)
+    return np.unique(np.append(1, said[nearest]))
+
+
+def bin_index(distances: Ints, edges: Ints) -> Ints:
+    """Return the bins of signed distances, an index in `bin_words` each; 0 is in the middle.
+
+    >>> bin_index(np.array([-5, -1, 0, 3]), np.array([1, 2, 4])).tolist()
+    [0, 2, 3, 5]
+    """
+    steps = np.searchsorted(edges, np.abs(distances), side="right")
+    return len(edges) + np.sign(distances) * steps
+
+
+def length_words(edges: Ints, unit: Unit | str) -> list[str]:
+    """Put the bins of lengths into words, with their unit.
+
+    >>> length_words(np.array([1, 2, 3, 5]), "year")
+    ['1 year', '2 years', '3-4 years', '5 years or more']
+    >>> length_words(np.array([1, 7, 14, 365, 730]), "day")
+    ['1-6 days', '1-2 weeks', '2 weeks to 1 year', '1-2 years', '2 years or more']
+    """
+    said, own = _said_lengths(Unit(unit)), unit_words(Unit(unit), plural=False)
+    words = []
+    for low, high in zip(edges.tolist(), [*edges.tolist()[1:], None], strict=True):
+        count, name = said.get(low, (low, own))
+        if high is None:
+            words.append(f"{_counted(count, name)} or more")
+            continue
+        last, other = said.get(high, (high, own))
+        if name == own:  # whole units: the last one in the bin is said
+            last, other = high - 1, own
+        if (last, other) == (count, name):
+            words.append(_counted(count, name))
+        elif other == name:
+            words.append(f"{count:,}-{_counted(last, name)}")
+        else:
+            words.append(f"{_counted(count, name)} to {_counted(last, other)}")
+    return words
+
+
+def bin_words(edges: Ints, unit: Unit | str, same: str | None = None) -> list[str]:
+    """Put the bins of signed distances into words, from long before to long after.
+
+    Args:
+        edges: of `make_edges`.
+        unit: what times count.
+        same: what is said of the distance 0 (default None: the same year, month or day).
+
+    >>> bin_words(np.array([1, 2]), "year")
+    ['2 years or more before', '1 year before', 'the same year', '1 year after', '2 years or more after']
+    """  # noqa: E501
+    lengths = length_words(edges, unit)
+    before = [f"{length} before" for length in reversed(lengths)]
+    middle = same or f"the same {unit_words(Unit(unit), plural=False)}"
+    return [*before, middle, *(f"{length} after" for length in lengths)]
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count:,} {name}{'s' * (count != 1)}"
