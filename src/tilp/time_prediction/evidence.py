@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -95,6 +95,10 @@ class DateTarget:
     def __getitem__(self, rows: Ints | slice) -> DateTarget:
         return DateTarget(*(column[rows] for column in vars(self).values()))
 
+    def with_starts(self, start: Ints) -> DateTarget:
+        """Return the same with given starts."""
+        return replace(self, start=start)
+
 
 class DatedFacts:
     """The dated facts of a graph's train split, as evidence for other dates."""
@@ -154,6 +158,24 @@ class DatedFacts:
         return kernels.DateQueries(
             key, target.relation, target.fact, target.start, end, target.start, drop, offsets, time
         )
+
+    def nearest(
+        self, target: DateTarget, source: int, relation: int, time: int
+    ) -> tuple[int, str, int]:
+        """Return the fact of a run with the date nearest to a time, which date, and how far."""
+        key = int(self.queries(target, np.zeros(2, np.int64), np.empty(0), np.zeros(1)).key[0, source])
+        runs = self.runs[source]
+        run = runs.offsets[key] + np.searchsorted(
+            runs.relation[runs.offsets[key] : runs.offsets[key + 1]], relation
+        )
+        found = []
+        for what in ("start", "end"):
+            bounds = getattr(runs, f"{what}_offsets")[run : run + 2]
+            dates, facts = (getattr(runs, name)[slice(*bounds)] for name in (what, f"{what}_fact"))
+            if len(dates):
+                at = int(np.abs(dates - time).argmin())
+                found.append((int(facts[at]), what, time - int(dates[at])))
+        return min(found, key=lambda each: abs(each[2]))
 
     def bins(self, queries: kernels.DateQueries, edges: Ints, of_end: bool) -> tuple[Ints, Ids, Ids]:
         """Bin the distances of candidates to dated facts."""

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.date_evidence import N_KINDS, DateTable, date_scores
-from tilp._utils.arrays import Floats, Ints, Mask, ranges_to_indices
-from tilp.errors import TilpError
+from tilp._utils.arrays import Floats, Ints
 from tilp.graph import TemporalGraph
 from tilp.time_prediction.evidence import (
     END_FEATURES,
@@ -25,7 +24,6 @@ POOLED = -1  # in place of a relation: all together; their weights come last
 _SIDES = ("start", "end")
 _SAME = 3  # a generic group is of the query's relation, its inverse, or any other
 N_GENERIC = 3 * N_KINDS * _SAME
-N_STARTS = 40  # most likely starts whose ends are looked at
 _N_PAIRS, _N_INTERVALS = 800, 300
 
 
@@ -188,19 +186,36 @@ class DatePredictor:
             for times, low, high in zip(candidates, offsets[:-1], offsets[1:], strict=True)
         ]
 
-    def starts(self, target: DateTarget, *, prior: bool = False) -> list[Dates]:
-        """Return the distribution of the start of facts of one relation."""
-        return self._distributions(target, [self.facts.dates] * len(target), False, prior)
-
-    def ends(self, target: DateTarget, *, prior: bool = False) -> list[Dates]:
-        """Return the distribution of the end of facts of one relation, given their starts."""
-        relation, dates = int(target.relation[0]), self.facts.dates
-        lengths, _, horizon = self.facts.support(relation, of_end=True)
-        candidates = []
+    def candidates(
+        self, target: DateTarget, of_end: bool, also: int | None = None
+    ) -> list[Ints]:
+        """Return the candidate dates of facts of one relation."""
+        dates = self.facts.dates
+        if not of_end:
+            return [dates] * len(target)
+        lengths, _, horizon = self.facts.support(int(target.relation[0]), of_end=True)
+        extra = np.array([] if also is None else [also], np.int64)
+        found = []
         for start in target.start.tolist():
             low, high = np.searchsorted(dates, (start, start + horizon + 1))
-            candidates.append(np.union1d(dates[low:high], start + lengths))
-        return self._distributions(target, candidates, True, prior)
+            found.append(np.unique(np.concatenate([dates[low:high], start + lengths, extra])))
+        return found
+
+    def starts(self, target: DateTarget, *, prior: bool = False) -> list[Dates]:
+        """Return the distribution of the start of facts of one relation."""
+        return self._distributions(target, self.candidates(target, False), False, prior)
+
+    def ends(
+        self, target: DateTarget, *, prior: bool = False, also: int | None = None
+    ) -> list[Dates]:
+        """Return the distribution of the end of facts of one relation, given their starts.
+
+        Args:
+            target: The facts.
+            prior: Take the relation's durations alone (default False).
+            also: A further candidate date (default None).
+        """
+        return self._distributions(target, self.candidates(target, True, also), True, prior)
 
 
 @dataclass(frozen=True)
