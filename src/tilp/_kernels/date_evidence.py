@@ -32,10 +32,9 @@ class DateQueries(NamedTuple):
     key: Array  # of each query in the runs of subjects, of objects and of pairs; -1: none
     relation: Array
     fact: Array  # left out of the evidence; -1: none
-    fact_start: Array  # its dates, an end that is not known later than all
-    fact_end: Array
-    origin: Array  # the given start, if ends are sought
-    drop: Array  # leave out the subject's other facts with this start, too
+    start: Array  # its dates, or the given start; an end that is not known is later than all
+    end: Array
+    drop: Array  # leave out the subject's other facts with the same start, too
     offsets: Array  # candidates of each query
     time: Array  # candidate dates
 
@@ -64,14 +63,14 @@ def fill_bins(
                 n_groups += n_kinds * (runs[source].offsets[key + 1] - runs[source].offsets[key])
         offsets[query + 1] = offsets[query] + n_groups
         n_cells += n_groups * (queries.offsets[query + 1] - queries.offsets[query])
-    groups = np.empty(offsets[-1], np.int32)
+    groups = np.empty(offsets[-1], np.int64)
     bins = np.empty(n_cells, np.uint8)
     cell = 0
     for query in range(n_queries):
         group = offsets[query]
         n_groups = offsets[query + 1] - group
         first, last = queries.offsets[query], queries.offsets[query + 1]
-        fact, origin = queries.fact[query], queries.origin[query]
+        fact, origin = queries.fact[query], queries.start[query]
         for source in range(3):
             key = queries.key[query, source]
             of = runs[source]
@@ -90,29 +89,23 @@ def fill_bins(
                 for candidate in range(first, last):
                     time = queries.time[candidate]
                     at = cell + (candidate - first) * n_groups + local
+                    left_out = (fact, drop, origin, fact_start)
                     bins[at] = _nearest(
-                        of.start, of.start_fact, starts, time, fact, drop, origin, fact_start, edges, time
+                        of.start, of.start_fact, starts, time, time, left_out, edges
                     )
-                    bins[at + 1] = _nearest(
-                        of.end, of.end_fact, ends, time, fact, drop, origin, fact_start, edges, time
-                    )
+                    bins[at + 1] = _nearest(of.end, of.end_fact, ends, time, time, left_out, edges)
                     if of_end:
-                        count = lower_bound(of.start, starts[0], starts[1], time)
-                        count -= lower_bound(of.start, starts[0], starts[1], origin + 1)
+                        count = lower_bound(of.start, *starts, time)
+                        count -= lower_bound(of.start, *starts, origin + 1)
                     else:
-                        count = lower_bound(of.start, starts[0], starts[1], time + 1) - starts[0]
-                        count -= lower_bound(of.end, ends[0], ends[1], time) - ends[0]
-                        held = queries.fact_start[query] <= time <= queries.fact_end[query]
-                        count -= own * held
+                        count = lower_bound(of.start, *starts, time + 1) - starts[0]
+                        count -= lower_bound(of.end, *ends, time) - ends[0]
+                        count -= own * (origin <= time <= queries.end[query])
+                        for index, far in enumerate((-FAR, FAR)):
+                            bins[at + 3 + index] = _nearest(
+                                of.start, of.start_fact, starts, far, time, left_out, edges
+                            )
                     bins[at + 2] = min(max(count, 0), MAX_COUNT)
-                    if of_end:
-                        continue
-                    bins[at + 3] = _nearest(
-                        of.start, of.start_fact, starts, -FAR, fact, drop, origin, fact_start, edges, time
-                    )
-                    bins[at + 4] = _nearest(
-                        of.start, of.start_fact, starts, FAR, fact, drop, origin, fact_start, edges, time
-                    )
                 group += n_kinds
         cell += n_groups * (last - first)
     return offsets, groups, bins
@@ -120,15 +113,18 @@ def fill_bins(
 
 @kernel
 def _nearest(
-    times: Array, facts: Array, run: tuple[int, int], time: int, fact: int, drop: bool,
-    origin: int, fact_start: Array, edges: Array, wanted: int,
+    times: Array, facts: Array, run: tuple[int, int], near: int, time: int,
+    left_out: tuple[int, bool, int, Array], edges: Array,
 ) -> int:  # fmt: skip
-    """Return the bin of the signed distance from the nearest date of a run, the last for none."""
-    right = lower_bound(times, run[0], run[1], time)
+    """Return the bin of a time's distance from the date of a run that is nearest to `near`.
+
+    The last bin is for runs without a date, but for those left out: of a fact, and perhaps of all
+    with its start.
+    """
+    fact, drop, origin, fact_start = left_out
+    right = lower_bound(times, run[0], run[1], near)
     left = right - 1
-    while left >= run[0] and (
-        facts[left] == fact or (drop and fact_start[facts[left]] == origin)
-    ):
+    while left >= run[0] and (facts[left] == fact or (drop and fact_start[facts[left]] == origin)):
         left -= 1
     while right < run[1] and (
         facts[right] == fact or (drop and fact_start[facts[right]] == origin)
@@ -137,10 +133,10 @@ def _nearest(
     n_edges = len(edges)
     if left < run[0] and right >= run[1]:
         return 2 * n_edges + 1
-    if right >= run[1] or (left >= run[0] and time - times[left] <= times[right] - time):
-        distance = wanted - times[left]
+    if right >= run[1] or (left >= run[0] and near - times[left] <= times[right] - near):
+        distance = time - times[left]
     else:
-        distance = wanted - times[right]
+        distance = time - times[right]
     if distance >= 0:
         return n_edges + lower_bound(edges, 0, n_edges, distance + 1)
     return n_edges - lower_bound(edges, 0, n_edges, 1 - distance)

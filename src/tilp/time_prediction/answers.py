@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tilp._kernels.date_evidence import N_KINDS
-from tilp._utils.arrays import Floats, Ints
 from tilp._utils.text import percent
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 from tilp.rules import Phrasings
-from tilp.time import UNKNOWN, Interval, format_length, format_time
+from tilp.scoring import Query
+from tilp.scoring.queries import QueryColumns
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN, Interval, format_length, format_time
+from tilp.time.imputation import with_estimates
 from tilp.time_prediction.evidence import END_FEATURES, START_FEATURES, DateTarget, finite
-from tilp.time_prediction.model import Dates, DatePredictor, JointDates, TimeModel
+from tilp.time_prediction.model import DatePredictor, Dates, JointDates, TimeModel
 from tilp.types import Unit
-from tilp.viz.html import Markup, bar, element, fragment, table
+from tilp.viz.html import bar, element, fragment, table
 
 CREDIBLE = (0.5, 0.8)
 _N_STARTS = 40  # most likely starts whose ends are looked at
@@ -48,122 +50,77 @@ class TimePrediction:
     given: Interval  # `UNKNOWN` where a date is sought
     intervals: tuple[tuple[Interval, float], ...]  # each with its probability
     joint: JointDates
-    prior: dict[str, float] = field(default_factory=dict)  # of the chosen dates, by side
-    reasons: tuple[DateReason, ...] = ()
-    notes: tuple[str, ...] = ()
+    prior: dict[str, float]  # of the chosen dates, by side
+    reasons: tuple[DateReason, ...]  # the strongest first
+    notes: tuple[str, ...]
 
     @property
-    def start(self) -> Dates:
-        """The distribution of the start; a single date if it is given."""
-        return self.joint.starts
-
-    @property
-    def end(self) -> Dates:
-        """The distribution of the end; a single date if it is given."""
-        return self.joint.end
-
-    def sought(self) -> Iterator[tuple[str, Dates]]:
-        """Yield the sides that were not given, and their distributions."""
-        for side in ("start", "end"):
-            if getattr(self.given, side) == UNKNOWN:
-                yield side, getattr(self, side)
-
-    def credible(self, side: str, share: float = 0.8) -> tuple[int, int]:
-        """Return the first and last date of a credible interval, as much left out on each side."""
-        dates: Dates = getattr(self, side)
-        return dates.quantile(0.5 - share / 2), dates.quantile(0.5 + share / 2)
+    def distributions(self) -> dict[str, Dates]:
+        """The distributions of the dates that are sought, by side."""
+        both = {"start": self.joint.starts, "end": self.joint.end}
+        return {side: dates for side, dates in both.items() if getattr(self.given, side) == UNKNOWN}
 
     def frame(self) -> pl.DataFrame:
         """Return the distributions as a table with the columns side, date, time and probability."""
-        frames = [
-            pl.DataFrame(
-                {
-                    "side": [side] * len(dates.time),
-                    "date": [format_time(time, self.unit) for time in dates.time.tolist()],
-                    "time": dates.time,
-                    "probability": dates.probability,
-                }
-            )
-            for side, dates in self.sought()
+        rows = [
+            (side, format_time(time, self.unit), time, share)
+            for side, dates in self.distributions.items()
+            for time, share in zip(dates.time.tolist(), dates.probability.tolist(), strict=True)
         ]
-        return pl.concat(frames)
+        return pl.DataFrame(rows, ["side", "date", "time", "probability"], orient="row")
 
-    def to_json(self, *, distribution: bool = True) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the answer as plain values, dates as text."""
-
-        def say(time: int) -> str:
-            return format_time(time, self.unit)
-
-        sides = {
-            side: {
-                "most_likely": say(dates.mode),
-                "probability": dates.at(dates.mode),
-                "credible": {
-                    f"{share:.0%}": [say(t) for t in self.credible(side, share)]
-                    for share in CREDIBLE
-                },
-                **(
-                    {
-                        "distribution": [
-                            {"date": say(time), "time": time, "probability": share}
-                            for time, share in zip(
-                                dates.time.tolist(), dates.probability.tolist(), strict=True
-                            )
-                            if share >= 1e-4
-                        ]
-                    }
-                    if distribution
-                    else {}
-                ),
-            }
-            for side, dates in self.sought()
-        }
+        sides = {}
+        for side, dates in self.distributions.items():
+            bounds = {f"{share:.0%}": self._say(*dates.credible(share)) for share in CREDIBLE}
+            rows = self.frame().filter((pl.col("side") == side) & (pl.col("probability") >= 1e-4))
+            sides[side] = {
+                "most_likely": format_time(dates.mode, self.unit), "credible": bounds,
+                "distribution": rows.drop("side").to_dicts(),
+            }  # fmt: skip
+        intervals = [(*self._say(i.start, i.end), share) for i, share in self.intervals]
+        keys = ("start", "end", "probability")
         return {
-            "subject": self.subject,
-            "relation": self.relation,
-            "object": self.object,
-            "given": {"start": say(self.given.start) or None, "end": say(self.given.end) or None},
-            "intervals": [
-                {"start": say(interval.start), "end": say(interval.end), "probability": share}
-                for interval, share in self.intervals
-            ],
+            **{name: getattr(self, name) for name in ("subject", "relation", "object", "prior")},
+            "given": dict(zip(keys, self._say(self.given.start, self.given.end), strict=False)),
+            "intervals": [dict(zip(keys, row, strict=True)) for row in intervals],
             **sides,
-            "reasons": [vars(reason) for reason in self.reasons],
-            "prior": self.prior,
+            "reasons": [asdict(reason) for reason in self.reasons],
             "notes": list(self.notes),
         }
 
+    def _say(self, *times: int) -> list[str]:
+        return [format_time(time, self.unit) for time in times]
+
     def lines(self, n_reasons: int = 5) -> list[str]:
-        """Return the answer as lines of text."""
+        """Return the answer as lines of text, with the strongest reasons."""
         best, share = self.intervals[0]
         claim = f"{self.subject} {self.relation} {self.object}"
         lines = [f"{claim}: {best.words(self.unit)} ({percent(share)})"]
-        for side, dates in self.sought():
-            parts = [
-                f"{share:.0%} between {' and '.join(format_time(t, self.unit) for t in bounds)}"
+        for side, dates in self.distributions.items():
+            bounds = [
+                f"{share:.0%} between {' and '.join(self._say(*dates.credible(share)))}"
                 for share in CREDIBLE
-                for bounds in [self.credible(side, share)]
             ]
-            mode = f"{format_time(dates.mode, self.unit)} ({percent(dates.at(dates.mode))})"
-            lines.append(f"{side}: most likely {mode}; {', '.join(parts)}")
-        lines += self.notes
-        for reason in self.reasons[:n_reasons]:
-            lines.append(f"{reason.contribution:+.2f}  {reason.sentence}")
-        return lines
+            mode = f"{self._say(dates.mode)[0]} ({percent(dates.at(dates.mode))})"
+            lines.append(f"{side}: most likely {mode}; {', '.join(bounds)}")
+        strongest = self.reasons[:n_reasons]
+        return [*lines, *self.notes, *(f"{r.contribution:+.2f}  {r.sentence}" for r in strongest)]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        parts: list[Markup] = [element("p", line) for line in self.lines()]
-        for side, dates in self.sought():
-            best = np.sort(np.argsort(-dates.probability, kind="stable")[:_SHOWN_BARS])
-            high = float(dates.probability.max())
-            rows = [
-                (format_time(int(dates.time[i]), self.unit), bar(float(dates.probability[i]), 0.0, high), percent(float(dates.probability[i])))
-                for i in best
-            ]  # fmt: skip
-            parts.append(table((side, "", "probability"), rows, 1))
+        parts = [element("p", line) for line in self.lines()]
+        for (side,), rows in self.frame().group_by("side", maintain_order=True):
+            best = rows.top_k(_SHOWN_BARS, by="probability").sort("time")
+            high = float(best["probability"].max() or 1.0)  # type: ignore[arg-type]
+            cells = [
+                (row["date"], bar(row["probability"], 0.0, high), percent(row["probability"]))
+                for row in best.iter_rows(named=True)
+            ]
+            parts.append(table((str(side), "", "probability"), cells, 1))
         return fragment(*parts)
 
 
@@ -174,55 +131,129 @@ class TimePredictor:
         self.graph, self.phrasings = graph, phrasings
         self.dates = DatePredictor(model, graph)
 
+    def ask(self, query: Query, k: int = 10, *, reasons: bool = True) -> TimePrediction:
+        """Return when a fact holds, given by name with a start or an end or none."""
+        graph = self.graph
+        if not query.subject or not query.object or k < 1:
+            raise TilpError("a question about time has a subject, an object, and k of at least 1")
+        given = query.interval(graph.unit)
+        subject, object_ = (graph.entities.find(name) for name in (query.subject, query.object))
+        relation = graph.relations.find(str(query.relation))
+        return self.predict(subject, relation, object_, given, k, reasons=reasons)
+
+    def holds(self, query: Query, at: str | int) -> float:
+        """Return the probability that a fact holds at some time of a date."""
+        span = Query(query.relation, start=at, end=at).interval(self.graph.unit)
+        given = query.interval(self.graph.unit)
+        if UNKNOWN in (span.start, span.end):
+            raise TilpError("give the date that the fact may hold at")
+        if given.is_known:
+            return float(given.start <= span.end and span.start <= given.end)
+        return self.ask(query, 1, reasons=False).joint.holds(span.start, span.end)
+
+    def table(self, queries: QueryColumns, k: int, *, skip: bool, first: int = 0) -> pl.DataFrame:
+        """Return a row for each question and interval, with its credible bounds.
+
+        An invalid question is an error, or if they are to be skipped, a row with the reason.
+        """
+        bounds = [
+            f"{side}_{share:.0%}_{edge}".replace("%", "")
+            for side in ("start", "end")
+            for share in CREDIBLE
+            for edge in ("from", "to")
+        ]
+        rows = []
+        for row in range(len(queries)):
+            query = queries.query(row)
+            asked = {"query": first + row, **queries.text.row(row, named=True)}
+            try:
+                answer = self.ask(query, k, reasons=False)
+            except TilpError as error:
+                if not skip:
+                    raise TilpError(f"query {first + row + 1}, {query}: {error}") from error
+                rows.append({**asked, "note": str(error)})
+                continue
+            both = (answer.joint.starts, answer.joint.end)
+            times = [t for dates in both for share in CREDIBLE for t in dates.credible(share)]
+            said = dict(zip(bounds, answer._say(*times), strict=True))
+            note = " ".join(answer.notes)
+            for rank, (interval, share) in enumerate(answer.intervals, start=1):
+                start, end = answer._say(interval.start, interval.end)
+                dates = {"start": start, "end": end, "probability": share}
+                rows.append({**asked, "rank": rank, **dates, **said, "note": note})
+        texts = ("subject", "relation", "object", "start", "end", *bounds, "note")
+        schema = {"query": pl.Int64, "rank": pl.Int64, "probability": pl.Float64}
+        return pl.DataFrame(rows, {**schema, **dict.fromkeys(texts, pl.String)})
+
+    def impute(self, graph: TemporalGraph) -> tuple[TemporalGraph, pl.DataFrame]:
+        """Return a graph with lone missing dates predicted, and each with its 80 % interval.
+
+        A date stays missing where train has no fact of the relation with a known length.
+        """
+        start, end = graph.start.copy(), graph.end.copy()
+        entities = self.graph.entities.find_all(graph.entities.ids)
+        relations = self.graph.relations.find_all(graph.relations.ids)
+        n_lengths = np.diff(self.dates.facts.lengths.offsets)
+        rows = []
+        for row in np.flatnonzero(finite(start) != finite(end)).tolist():
+            given = Interval(int(start[row]), int(end[row]))
+            ids = entities[graph.subject[row]], entities[graph.object[row]]
+            relation = relations[graph.relation[row]]
+            if given.is_known or min(*ids, relation) < 0 or not n_lengths[relation]:
+                continue
+            subject, object_ = map(int, ids)
+            answer = self.predict(subject, int(relation), object_, given, 1, reasons=False)
+            ((side, dates),) = answer.distributions.items()
+            time = getattr(answer.intervals[0][0], side)
+            (start if side == "start" else end)[row] = time
+            rows.append((row, side, *answer._say(time, *dates.credible(0.8))))
+        schema = ["fact", "side", "date", "from", "to"]
+        return with_estimates(graph, start, end), pl.DataFrame(rows, schema, orient="row")
+
     def predict(
         self, subject: int, relation: int, object: int, given: Interval, k: int = 10, *,
         reasons: bool = True,
     ) -> TimePrediction:  # fmt: skip
         """Return when a fact holds, its names as ids."""
-        if given.start != UNKNOWN and given.end != UNKNOWN:
+        if given.is_known:
             raise TilpError("start and end are both given; leave out the one to predict")
         if not len(self.dates.facts.dates):
             raise TilpError("no training fact has a date, so no date can be predicted")
-        target = _target(subject, relation, object)
+        target = DateTarget.single(subject, relation, object)
         joint = self.joint(target, given)
         intervals = tuple((Interval(a, b), share) for a, b, share in joint.intervals(k))
-        labels = self.graph.entities.label, self.graph.relations.label
-        names = labels[0](subject), labels[1](relation), labels[0](object)
+        label = self.graph.entities.label
+        names = label(subject), self.graph.relations.label(relation), label(object)
         prior, found = {}, []
-        best = intervals[0][0]
         for side in ("start", "end") if reasons else ():
             if getattr(given, side) == UNKNOWN:
-                prior[side], of_side = self._reasons(target, side, best)
+                prior[side], of_side = self._reasons(target, side, intervals[0][0])
                 found += of_side
-        return TimePrediction(
-            *names, self.graph.unit, given, intervals, joint, prior,
-            tuple(sorted(found, key=lambda reason: -abs(reason.contribution))),
-            tuple(self._notes(subject, relation, object)),
-        )  # fmt: skip
+        strongest = tuple(sorted(found, key=lambda reason: -abs(reason.contribution)))
+        notes = tuple(self._notes(subject, relation, object))
+        unit = self.graph.unit
+        return TimePrediction(*names, unit, given, intervals, joint, prior, strongest, notes)
 
     def joint(self, target: DateTarget, given: Interval, *, prior: bool = False) -> JointDates:
         """Return the distribution over intervals of one fact."""
-        dates = self.dates
-        if finite(np.array([given.start]))[0]:
+        dates, has_end = self.dates, given.end != UNKNOWN
+        also = None if given.end in (UNKNOWN, OPEN_END) else given.end
+        if given.start not in (UNKNOWN, OPEN_START):
             starts = Dates(np.array([given.start]), np.ones(1))
         else:
-            starts = dates.starts(target, prior=prior)[0]
-        if given.end != UNKNOWN:
-            mask = starts.time <= given.end
-            if not mask.any():
-                mask = starts.time == starts.time.min()
-            starts = Dates(starts.time[mask], starts.probability[mask])
-        order = np.argsort(-starts.probability, kind="stable")
-        if given.end != UNKNOWN:  # the length matters as much as the start: take near ones too
-            near = np.argsort(given.end - starts.time, kind="stable")[:_N_STARTS]
-            order = np.union1d(order[:_N_STARTS], near)
-        best = np.sort(order[:_N_STARTS] if given.end == UNKNOWN else order)
+            starts = dates.distributions(target, of_end=False, prior=prior)[0]
+        best = np.argsort(-starts.probability, kind="stable")[:_N_STARTS]
+        if also is not None:  # the length matters as much as the start: take near ones, too
+            latest = int(np.searchsorted(starts.time, also, side="right"))
+            best = np.union1d(best[best < latest], np.arange(max(latest - _N_STARTS, 0), latest))
+            best = best if len(best) else np.zeros(1, np.int64)
+        best = np.sort(best)
         share = starts.probability[best]
         of_starts = target[np.zeros(len(best), np.int64)].with_starts(starts.time[best])
-        also = given.end if finite(np.array([given.end]))[0] else None
-        ends = dates.ends(of_starts, prior=prior, also=also)
-        if given.end != UNKNOWN:
-            likely = np.array([1 - e.below(dates.facts.now) if also is None else e.at(also) for e in ends])
+        ends = dates.distributions(of_starts, of_end=True, prior=prior, also=also)
+        if has_end:
+            now = dates.facts.now
+            likely = [1 - each.below(now) if also is None else each.at(also) for each in ends]
             share = share * np.maximum(likely, 1e-300)
             if also is not None:
                 ends = [Dates(np.array([also]), np.ones(1))] * len(ends)
@@ -255,8 +286,7 @@ class TimePredictor:
         chosen = best.end if of_end else best.start
         times = self.dates.candidates(target, of_end)[0]
         at = int(np.searchsorted(times, chosen))
-        offsets = np.array([0, len(times)])
-        parts, weights = self.dates.table(target, offsets, times, of_end)
+        parts, weights = self.dates.table(target, (np.array([0, len(times)]), times), of_end)
         n_groups = len(parts.row)
         bins = parts.bins.reshape(len(times), n_groups)
         change = weights.dense - np.eye(1, len(weights.dense))[0]
@@ -280,10 +310,14 @@ class TimePredictor:
         kind, directed = np.divmod(weights.group, n_directed)
         sources = kind // N_KINDS
         amounts = amounts[len(names) :]
-        for source, relation in dict.fromkeys(zip(sources.tolist(), directed.tolist(), strict=True)):
+        for source, relation in dict.fromkeys(
+            zip(sources.tolist(), directed.tolist(), strict=True)
+        ):
             of_run = (sources == source) & (directed == relation)
             found.append(
-                self._run_reason(target, side, chosen, source, relation, float(amounts[of_run].sum()))
+                self._run_reason(
+                    target, side, chosen, source, relation, float(amounts[of_run].sum())
+                )
             )
         return float(likely[at] / likely.sum()), found
 
@@ -298,13 +332,8 @@ class TimePredictor:
         when = fact.interval.words(graph.unit)
         lies = "the same time as"
         if distance:
-            lies = f"{format_length(abs(distance), graph.unit)} {'after' if distance > 0 else 'before'}"
+            side_of = "after" if distance > 0 else "before"
+            lies = f"{format_length(abs(distance), graph.unit)} {side_of}"
         date = format_time(chosen, graph.unit)
         sentence = f"{said} {when}: the {side} {date} is {lies} its {what}."
         return DateReason(side, sentence, amount, (row,))
-
-
-def _target(subject: int, relation: int, object: int) -> DateTarget:
-    ids = (np.array([value], np.int64) for value in (subject, relation, object))
-    none = np.array([UNKNOWN])
-    return DateTarget(*ids, np.array([-1]), none, none)
