@@ -57,6 +57,7 @@ from tilp.rules import Phrasings, Rule, RuleSet
 from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
 from tilp.scoring.queries import QueryColumns, query_table, read_queries
 from tilp.time_prediction import TimePrediction, TimePredictor
+from tilp.time_prediction.evaluate import TimeEvaluation, evaluate_times
 from tilp.types import choose
 from tilp.walks import MiningSettings
 
@@ -811,6 +812,20 @@ class TILP(Params):
             return evaluate(
                 self.scorer(), known, split, protocols=protocols, sample=sample, seed=seed,
                 workers=workers, progress=progress, note=repr(self),
+            )  # fmt: skip
+
+    def evaluate_times(
+        self, split: str = "test", *, known: TemporalGraph | None = None,
+        sample: int | None = None, seed: int = 0, progress: Callable[[float], None] | None = None,
+    ) -> TimeEvaluation:  # fmt: skip
+        """Measure the predicted times of a split's facts with two known dates.
+
+        The arguments are those of `evaluate`; train alone is evidence.
+        """
+        with self._workers() as workers:
+            return evaluate_times(
+                self.time_predictor(), self.graph if known is None else known, split, workers,
+                sample=sample, seed=seed, progress=progress,
             )  # fmt: skip
 
     def save(self, folder: Path | str, *, replace: bool = False) -> Path:

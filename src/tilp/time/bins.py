@@ -8,8 +8,9 @@ from tilp._utils.arrays import Ints
 from tilp.time.dates import unit_words
 from tilp.types import Unit
 
-_ROUND = [b * 10**p for p in range(10) for b in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)]
-_COUNTS = sorted({int(count) for count in _ROUND if count == int(count)})
+_ROUND = [base * 10**power for power in range(1, 10) for base in (3, 3.5, 4, 4.5, 5, 6, 7, 8, 9)]
+_ROUND += [base * 10**power for power in range(2, 10) for base in (1, 1.2, 1.5, 2, 2.5)]
+_COUNTS = [*range(1, 30), *sorted(map(int, _ROUND))]
 # Lengths that people say: a named unit, its length in units of time, and how many of it they say.
 _SAID: dict[Unit, tuple[tuple[str, float, Iterable[int]], ...]] = {
     Unit.DAY: (

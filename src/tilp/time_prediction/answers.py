@@ -79,16 +79,20 @@ class TimePrediction:
                 "most_likely": format_time(dates.mode, self.unit), "credible": bounds,
                 "distribution": rows.drop("side").to_dicts(),
             }  # fmt: skip
-        intervals = [(*self._say(i.start, i.end), share) for i, share in self.intervals]
+        intervals = [(*self.dates(interval), share) for interval, share in self.intervals]
         keys = ("start", "end", "probability")
         return {
             **{name: getattr(self, name) for name in ("subject", "relation", "object", "prior")},
-            "given": dict(zip(keys, self._say(self.given.start, self.given.end), strict=False)),
+            "given": dict(zip(keys, self.dates(self.given), strict=False)),
             "intervals": [dict(zip(keys, row, strict=True)) for row in intervals],
             **sides,
             "reasons": [asdict(reason) for reason in self.reasons],
             "notes": list(self.notes),
         }
+
+    def dates(self, interval: Interval) -> list[str]:
+        """Return start and end of an interval as text."""
+        return self._say(interval.start, interval.end)
 
     def _say(self, *times: int) -> list[str]:
         return [format_time(time, self.unit) for time in times]
@@ -178,9 +182,9 @@ class TimePredictor:
             said = dict(zip(bounds, answer._say(*times), strict=True))
             note = " ".join(answer.notes)
             for rank, (interval, share) in enumerate(answer.intervals, start=1):
-                start, end = answer._say(interval.start, interval.end)
-                dates = {"start": start, "end": end, "probability": share}
-                rows.append({**asked, "rank": rank, **dates, **said, "note": note})
+                dates = dict(zip(("start", "end"), answer.dates(interval), strict=True))
+                found = {"rank": rank, **dates, "probability": share}
+                rows.append({**asked, **found, **said, "note": note})
         texts = ("subject", "relation", "object", "start", "end", *bounds, "note")
         schema = {"query": pl.Int64, "rank": pl.Int64, "probability": pl.Float64}
         return pl.DataFrame(rows, {**schema, **dict.fromkeys(texts, pl.String)})
