@@ -701,7 +701,7 @@ class TILP(Params):
         Args:
             graph: Use its train split as evidence (default None: that of the model's graph).
         """
-        time = self._need_fit().time
+        time = getattr(self._need_fit(), "time", None)  # forecasters have none
         if time is None:
             raise TilpError(
                 "the model has no time model: it was fitted with time_model=False "

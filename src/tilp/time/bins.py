@@ -44,7 +44,7 @@ def make_edges(distances: Ints, unit: Unit | str, n: int = 22) -> Ints:
         n: most bins on each side of 0 (int, default 22).
 
     >>> make_edges(np.array([1, 1, 2, 3, 4, 8, 33, 40]), "year", 4).tolist()
-    [1, 2, 4, 15]
+    [1, 2, 4, 14]
     """
     lengths = np.abs(distances[distances != 0])
     if not len(lengths):
