@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+
 import tilp
 from tilp.graph import TemporalGraph
 from tilp.parallel import Workers
@@ -112,8 +113,8 @@ def planted() -> None:
         if row["relation"] in ("graduatedFrom", "playsFor", "livesIn", "memberOfClub"):
             print(
                 f"world, {row['relation']}: start off by {row['mae_start']:.1f} years, end by "
-                f"{row['mae_end']:.1f}, aeIOU@1 {row['aeiou@1']:.3f} (the relation's median interval "
-                f"{row['aeiou@1_median_interval']:.3f})"
+                f"{row['mae_end']:.1f}, aeIOU@1 {row['aeiou@1']:.3f} (the relation's median "
+                f"interval {row['aeiou@1_median_interval']:.3f})"
             )
 
 

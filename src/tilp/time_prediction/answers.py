@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.special import logit
 
 from tilp._kernels.date_evidence import N_KINDS
 from tilp._utils.text import percent
@@ -233,6 +234,14 @@ class TimePredictor:
             if getattr(given, side) == UNKNOWN:
                 prior[side], of_side = self._reasons(target, side, intervals[0][0])
                 found += of_side
+        if reasons and given.end != UNKNOWN:  # the reasons so far are for the start alone
+            chosen = intervals[0][0].start
+            without = self.dates.distributions(target, of_end=False)[0].at(chosen)
+            amount = float(logit(joint.starts.at(chosen)) - logit(without))
+            end = format_time(given.end, self.graph.unit)
+            found.append(
+                DateReason("start", f"The given end {end}: so long do facts last.", amount)
+            )
         strongest = tuple(sorted(found, key=lambda reason: -abs(reason.contribution)))
         notes = tuple(self._notes(subject, relation, object))
         unit = self.graph.unit
@@ -314,15 +323,9 @@ class TimePredictor:
         kind, directed = np.divmod(weights.group, n_directed)
         sources = kind // N_KINDS
         amounts = amounts[len(names) :]
-        for source, relation in dict.fromkeys(
-            zip(sources.tolist(), directed.tolist(), strict=True)
-        ):
-            of_run = (sources == source) & (directed == relation)
-            found.append(
-                self._run_reason(
-                    target, side, chosen, source, relation, float(amounts[of_run].sum())
-                )
-            )
+        for source, relation in np.unique(np.stack([sources, directed], axis=1), axis=0).tolist():
+            amount = float(amounts[(sources == source) & (directed == relation)].sum())
+            found.append(self._run_reason(target, side, chosen, source, relation, amount))
         return float(likely[at] / likely.sum()), found
 
     def _run_reason(
