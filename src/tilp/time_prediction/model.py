@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from tilp.time_prediction.evidence import (
 )
 
 _POOLED = -1  # in place of a relation: all together; their weights come last
-_SIDES = ("start", "end")
 _SAME = 3  # a generic group is of the query's relation, its inverse, or any other
 _N_PAIRS, _N_INTERVALS = 800, 300  # likely intervals, and those that are compared as answers
 
@@ -64,28 +62,27 @@ class TimeModel:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights as arrays by their names in a saved model."""
-        arrays: dict[str, NDArray[Any]] = {"edges": self.edges}
-        for side in _SIDES:
-            weights = getattr(self, side)
-            arrays[f"{side}_offsets"] = np.append(0, np.cumsum([len(w.group) for w in weights]))
-            arrays[f"{side}_dense"] = np.stack([w.dense for w in weights])
-            for name in ("group", "sparse"):
-                arrays[f"{side}_{name}"] = np.concatenate([getattr(w, name) for w in weights])
-        return arrays
+        columns = {
+            f"{side}_{index}_{name}": array
+            for side in ("start", "end")
+            for index, weights in enumerate(getattr(self, side))
+            for name, array in vars(weights).items()
+        }
+        return {"edges": self.edges, **columns}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], relations: Sequence[str]) -> TimeModel:
         """Read what `to_arrays` returned."""
-        sides = []
-        for side in _SIDES:
-            dense, group, sparse = (arrays[f"{side}_{n}"] for n in ("dense", "group", "sparse"))
-            rows = [slice(*bounds) for bounds in pairwise(arrays[f"{side}_offsets"].tolist())]
-            if len(rows) != len(relations) + 1:
-                raise ValueError(f"weights of {len(rows)} relations for the {side}")
-            sides.append(
-                [RelationWeights(dense[i], group[r], sparse[r]) for i, r in enumerate(rows)]
+        if len(arrays) != 1 + 2 * 3 * (len(relations) + 1):
+            raise ValueError(f"{len(arrays)} arrays of a time model of {len(relations)} relations")
+        start, end = (
+            tuple(
+                RelationWeights(*(arrays[f"{side}_{i}_{n}"] for n in ("dense", "group", "sparse")))
+                for i in range(len(relations) + 1)
             )
-        return cls(tuple(relations), arrays["edges"], *map(tuple, sides))
+            for side in ("start", "end")
+        )
+        return cls(tuple(relations), arrays["edges"], start, end)
 
     def for_relations(self, relations: Sequence[str]) -> TimeModel:
         """Return the weights for the relations of another graph; new ones get the densities."""
