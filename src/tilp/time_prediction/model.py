@@ -269,7 +269,7 @@ class TimeTraining:
     n_uniform: int = 24  # further ones, sampled among all
     n_bins: int = 40  # of distances, on each side of 0
     dense_l2: float = 10.0  # regularisation of the weights of densities
-    sparse_l2: float = 4.0  # and of those of bins of distances
+    sparse_l2: float = 2.0  # and of those of bins of distances
     max_steps: int = 30  # of the optimiser
     min_facts: int = 20  # fewer leave a relation with what all relations have learned
     drop: float = 0.5  # share of facts learned without the subject's others of the same start
