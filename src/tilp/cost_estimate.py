@@ -124,7 +124,7 @@ def estimate_cost(
     >>> graph = tilp.datasets.world(size=1_000).graph
     >>> cost = estimate_cost(graph, model.settings_for(graph), budget=0.5)
     >>> [stage.name for stage in cost.stages]
-    ['read', 'prepare', 'mine', 'apply', 'select', 'train']
+    ['read', 'prepare', 'mine', 'apply', 'select', 'train', 'time']
     """
     if not len(graph.rows("train")):
         raise TilpError("there are no training facts to learn from")
@@ -168,6 +168,7 @@ def estimate_cost(
         "train": (gradients, "gradients at most"),
         "features": (float(len(ends)), "queries"),
         "stack": (2.0 * stacked(len(rows)), "queries"),
+        "time": (float(len(graph.rows("train"))), "facts"),
     }
     stages = [
         StageCost("read", len(graph), "facts", reading, reading),
@@ -176,6 +177,8 @@ def estimate_cost(
     for name in samples[-1].taken:
         measure = stacked if name == "stack" else int
         taken = [(measure(each.facts), each.taken[name]) for each in samples if name in each.taken]
+        if name == "time":  # every sample learns it from all facts
+            taken = [(len(rows), samples[-1].taken[name])]
         cpu, serial, peak = (float(value) for value in extrapolate(taken, measure(len(rows))))
         cpu -= min(prepare, cpu / 2) if name == "mine" else 0.0  # a fit prepares before it mines
         serial, longest = min(serial, cpu), 0.0
