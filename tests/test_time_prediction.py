@@ -445,3 +445,27 @@ def test_dates_of_relations_without_lengths_stay_missing() -> None:
 def test_open_and_unknown_dates_are_told_apart() -> None:
     times = np.array([UNKNOWN, OPEN_START, OPEN_END, 0])
     assert finite(times).tolist() == [False, False, False, True]
+
+
+def test_commands(model: tilp.TILP, world: TemporalGraph, tmp_path: Path, run) -> None:
+    folder = model.save(tmp_path / "model")
+    fact = world.fact(0)
+    options = ["--subject", fact.subject, "--relation", fact.relation, "--object", fact.object]
+    code, out, _ = run("when", folder, *options, "--json")
+    assert code == 0
+    assert (
+        json.loads(out)["intervals"]
+        == model.predict_time(fact.subject, fact.relation, fact.object).to_json()["intervals"]
+    )
+    code, out, _ = run("when", folder, *options, "--at", "1950")
+    assert (code, "%" in out) == (0, True)
+    assert run("when", folder, *options, "--start", "1950")[0] == 0
+    assert run("when", folder)[0] == 2
+    code, out, _ = run("evaluate", folder, "--task", "time", "--sample", 5, "--json")
+    assert "aeiou@1" in json.loads(out)["metrics"]
+    data = tmp_path / "data"
+    tilp.write(world, data)
+    code, out, _ = run("impute", data, "--model", folder, "--out", tmp_path / "imputed")
+    assert code == 0, out
+    assert len(pl.read_parquet(tmp_path / "imputed-estimates.parquet"))
+    assert len(tilp.read(tmp_path / "imputed")) == len(world)

@@ -76,7 +76,7 @@ def impute_command(
 
     Args:
         model: Predict the dates with this model instead, as tilp when does. The file
-            estimates.parquet beside DATA has the 80 % credible interval of each.
+            OUT-estimates.parquet has the 80 % credible interval of each.
         estimate: Length of a fact with one date. expected: the mean length of its relation's facts;
             drawn: a random draw for each fact.
     """
@@ -94,7 +94,7 @@ def impute_command(
     else:
         imputed, estimates = fitted.time_predictor().impute(graph)
         write(imputed, out, format=format)
-        estimates.write_parquet(out / "estimates.parquet")
+        estimates.write_parquet(out.with_name(f"{out.name}-estimates.parquet"))
     counts = imputation_counts(imputed)
     total = int(counts["starts"].sum()) + int(counts["ends"].sum())
     figures = ("facts", "starts", "ends", "still missing", "complete in train", "mean length")
