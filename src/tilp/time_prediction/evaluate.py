@@ -32,8 +32,8 @@ def interval_metrics(start: int, end: int, true_start: int, true_end: int) -> di
     overlap, else 1 / ((gap + 1) hull); TAC = (1 / (1 + |Δs|) + 1 / (1 + |Δe|)) / 2.
 
     >>> metrics = interval_metrics(2000, 2004, 2003, 2006)
-    >>> round(metrics["giou"], 4), round(metrics["gaeiou"], 4), metrics["tac"]
-    (0.6429, 0.2857, 0.2916666666666667)
+    >>> [round(metrics[name], 4) for name in ("giou", "gaeiou", "tac")]
+    [0.6429, 0.2857, 0.2917]
     """
     inter = min(end, true_end) - max(start, true_start) + 1
     hull = max(end, true_end) - min(start, true_start) + 1
