@@ -83,7 +83,8 @@ def test_a_dry_run_writes_nothing_and_prints_every_stage(run, tmp_path, monkeypa
         assert words in printed
     code, printed, _ = run("fit", tmp_path / "world", *options, "--json", "--features", "none")
     assert code == 0
-    assert [stage["name"] for stage in json.loads(printed)["stages"]] == STAGES[:-2]
+    named = [stage["name"] for stage in json.loads(printed)["stages"]]
+    assert named == [*STAGES[:-2], "time"]
     assert sorted(tmp_path.rglob("*")) == before
 
 
