@@ -246,8 +246,8 @@ def bench_command(
 
     A plan says which methods are compared, in which settings, under which protocols, with how many
     seeds. The result of every run is a file, so a plan that was stopped continues where it was. The
-    report is Markdown and HTML, with tables, charts (they need tilp[plot]), the command, versions
-    and fingerprints of the data. Example: tilp bench quick --out report
+    report is Markdown and HTML, with tables, charts (they need the extra plot), the command,
+    versions and fingerprints of the data. Example: tilp bench quick --out report
 
     Args:
         plan: A TOML file, or the name of a plan that comes with tilp: see --list.

@@ -115,7 +115,7 @@ def explain(documented: Any, options: Mapping[str, Any]) -> str:
     about, _, section = inspect.cleandoc(str(documented.__doc__)).partition("\n\nArgs:\n")
     for option, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.MULTILINE):
         get_args(options[option])[1].help = " ".join(text.split())
-    return about
+    return re.sub(r"(?<!\n)\n(?!\n| )", " ", about)  # the terminal wraps paragraphs
 
 
 explain(sys.modules[__name__], globals())
