@@ -49,6 +49,29 @@ def test_frames(facts, make):
     assert tilp.read(make(facts)) == tilp.read(facts)
 
 
+@pytest.mark.parametrize(
+    ("header", "dates"),
+    [("member,what,of,from,to", "1990,1993"), ("player,verb,club,since", "1990"),
+     ("who,does,whom,start_date,end_date", "1990,1993"), ("a,b,c,Year", "1990")],
+)  # fmt: skip
+def test_three_columns_beside_dates_are_taken_by_their_order(tmp_path, header, dates):
+    (tmp_path / "facts.csv").write_text(f"{header}\nAda,playsFor,Rovers,{dates}\n")
+    first = header.partition(",")[0]
+    with pytest.warns(TilpWarning, match=f"taken by their order: subject = {first}, relation"):
+        graph = tilp.read(tmp_path / "facts.csv")
+    assert len(graph) == 1 and str(graph.fact(0)).startswith("(Ada, playsFor, Rovers, [1990")
+
+
+def test_from_and_to_may_still_be_the_ends_of_an_edge(tmp_path):
+    (tmp_path / "facts.csv").write_text(
+        "from,to,relation,start,end\nAda,Rovers,playsFor,1990,1993\n"
+    )
+    assert str(tilp.read(tmp_path / "facts.csv").fact(0)) == "(Ada, playsFor, Rovers, [1990, 1993])"
+    (tmp_path / "odd.csv").write_text("from,to,kind,weight,note\nAda,Rovers,playsFor,1,x\n")
+    with pytest.raises(DataError):
+        tilp.read(tmp_path / "odd.csv")
+
+
 @pytest.mark.parametrize("dtype", [pl.Date, pl.Datetime("ms")])
 def test_a_date_that_cannot_be_written_is_refused(tmp_path, facts, dtype):
     size = 2**31 - 1 if dtype == pl.Date else 2**62

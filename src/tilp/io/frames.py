@@ -32,6 +32,7 @@ _SYNONYMS = {
     "walked_only": "walked_only",
 }
 _KEY_ROLES = frozenset({"subject", "relation", "object"})
+_DATE_ROLES = frozenset({"start", "end", "date"})
 _MAX_DAYS = 95_000_000  # from 1970, of a date that polars can write
 _PER_DAY = {None: 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _REMEDY = (
@@ -56,6 +57,8 @@ def name_roles(names: Sequence[str]) -> dict[str, list[int]]:
         for role, synonyms in _SYNONYMS.items():
             if name in synonyms.split():
                 roles.setdefault(role, []).append(index)
+    if not _KEY_ROLES & roles.keys() and len(names) == len(FACT_COLUMNS):
+        return roles  # from and to are the dates of a fact, beside three columns of other names
     if not {"subject", "object"} & roles.keys() and {"from", "to"} <= set(plain):
         # They name the ends of an edge, not the dates of a fact.
         for name, role, date in (("from", "subject", "start"), ("to", "object", "end")):
@@ -70,7 +73,19 @@ def is_header(cells: Sequence[str]) -> bool:
     >>> is_header(["Subject", "predicate", "object", "since"]), is_header(["Ada", "knows", "Bob"])
     (True, False)
     """
-    return name_roles(cells).keys() >= _KEY_ROLES
+    roles = name_roles(cells)
+    return roles.keys() >= _KEY_ROLES or bool(_unnamed_facts(cells, roles))
+
+
+def _unnamed_facts(
+    names: Sequence[str], roles: Mapping[str, Sequence[int]]
+) -> dict[str, list[int]]:
+    """Return subject, relation and object as the first three columns, if all others are dates."""
+    taken = {index for indices in roles.values() for index in indices}
+    others = [index for index in range(len(names)) if index not in taken]
+    if _KEY_ROLES & roles.keys() or not _DATE_ROLES & roles.keys() or others != [0, 1, 2]:
+        return {}
+    return {role: [index] for index, role in enumerate(FACT_COLUMNS[:3])}
 
 
 def _assign_columns(names: Sequence[str] | None, count: int, source: str, chosen: Chosen) -> Roles:
@@ -80,6 +95,10 @@ def _assign_columns(names: Sequence[str] | None, count: int, source: str, chosen
     roles = name_roles(names or ())
     if roles.keys() >= _KEY_ROLES:
         return _single_roles(names or (), roles, source)
+    if names and (by_order := _unnamed_facts(names, roles)):
+        taken = ", ".join(f"{role} = {names[index]}" for role, (index,) in by_order.items())
+        warn(f"{source}: columns are taken by their order: {taken}")
+        return _single_roles(names, {**roles, **by_order}, source)
     if _KEY_ROLES & roles.keys():
         listed, missing = ", ".join(names or ()), ", ".join(sorted(_KEY_ROLES - roles.keys()))
         raise DataError(f"{source}: of the columns {listed} none is called {missing}. {_REMEDY}")

@@ -30,6 +30,8 @@ _OTHER_FORMATS = {
     b"PAR1": "Parquet; name it .parquet",
 }
 
+csv.field_size_limit(1 << 30)  # of one cell, which may be long
+
 
 @dataclass(frozen=True)
 class TextTable:
@@ -255,7 +257,6 @@ def _quoted_batches(
 def _quoted_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[str]]]:
     """Yield rows with quotation, each with the line it begins in and the line after it."""
     line = 1
-    csv.field_size_limit(1 << 30)
     try:
         with _open(path) as file:
             text = TextIOWrapper(file, "utf-8-sig", newline="")
