@@ -77,8 +77,9 @@ def test_defects_are_one_warning_line_and_a_list_when_asked_for(run, tmp_path):
     assert code == 0
     assert err.count("\n") == 1 and err.startswith("warning: date defects: 1 × start after end")
     assert "start after end" in out and "malformed start" in out and "soon" in out
-    code, out, err = run("inspect", path, "--defects", "--json", "--quiet")
-    assert err == "" and [row["line"] for row in json.loads(out)] == [1, 2]
+    for quiet in ("--quiet", "-q"):
+        code, out, err = run("inspect", path, "--defects", "--json", quiet)
+        assert err == "" and [row["line"] for row in json.loads(out)] == [1, 2]
     code, _, err = run("inspect", path, "--on-error", "raise")
     assert code == 2 and "line 1: start after end" in err
 

@@ -24,7 +24,7 @@ from tilp.errors import TilpError
 
 __all__ = ["app", "main"]
 
-_GLOBAL_OPTIONS = ("--verbose", "--quiet", "--debug")
+_GLOBAL_OPTIONS = ("--verbose", "-v", "--quiet", "-q", "--debug")
 
 app = typer.Typer(
     name="tilp",
@@ -89,9 +89,9 @@ def _options(
             help="Print the versions and the platform that a bug report needs.",
         ),
     ] = False,
-    verbose: Annotated[bool, Option("--verbose", help="Log what is being done.")] = False,
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Log what is being done.")] = False,
     quiet: Annotated[
-        bool, Option("--quiet", help="No warnings, no progress: results and errors only.")
+        bool, Option("--quiet", "-q", help="No warnings, no progress: results and errors only.")
     ] = False,
     debug: Annotated[
         bool, Option("--debug", help="Show the traceback of an error, and all log messages.")
