@@ -25,9 +25,8 @@ from tilp.types import OnError, Unit
 
 _HEADER_ROWS = 2  # rows that show whether the first is a fact
 _MAX_FACTS = 2**30 - 1  # so that the edges in both directions fit into 32 bits
-_FACTS: dict[
-    Any, Any
-] = {  # the table of facts as they were read; the first four columns are their order
+# The table of facts as they were read; the first four columns are their order.
+_FACTS: dict[Any, Any] = {
     **dict.fromkeys(("split", "source", "part"), pl.Int32),
     "line": pl.Int64,
     **dict.fromkeys(frames.FACT_COLUMNS, pl.String),
