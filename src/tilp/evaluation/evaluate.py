@@ -27,7 +27,7 @@ DIRECTIONS = ("object", "subject")
 def evaluate(
     scorer: ScoreFunction | Scores, graph: TemporalGraph, split: str = "test", *,
     protocols: Iterable[Protocol | str] | None = None, sample: int | None = None, seed: int = 0,
-    batch: int = 512, max_candidates: int = 20_000_000, threads: int = 1,
+    batch: int = 512, max_candidates: int = 4_000_000, threads: int = 1,
     workers: Workers | None = None, progress: Callable[[float], None] | None = None,
     note: str = "",
 ) -> Evaluation:  # fmt: skip
@@ -44,7 +44,7 @@ def evaluate(
         seed: Seed of the sample, 0 by default.
         batch: Number of queries scored at a time, 512 by default. Lower it to save memory; it does
             not change the result.
-        max_candidates: Number of candidates scored at a time, 20 million by default: batches have
+        max_candidates: Number of candidates scored at a time, 4 million by default: batches have
             fewer queries if there are very many entities.
         threads: Number of threads that score batches, 1 by default; does not change the result.
         workers: Workers in place of threads.

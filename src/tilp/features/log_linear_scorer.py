@@ -99,10 +99,16 @@ class LogLinearScorer:
             return self._n_entities + self.rule_scorer.walk_memory(queries)
         return self.rule_scorer.memory_per_query(queries)
 
-    def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
-        """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
+    def score(
+        self, queries: QueryTable, applied: AppliedRules | None = None,
+        by_rules: Scores | None = None,
+    ) -> Scores:  # fmt: skip
+        """Score the candidates of queries.
+
+        `applied` and `by_rules` are what `RuleScorer.apply_rules` and `RuleScorer.score` returned.
+        """
         applied = applied or self.rule_scorer.apply_rules(queries)
-        by_rules = self.rule_scorer.score(queries, applied)
+        by_rules = by_rules or self.rule_scorer.score(queries, applied)
         n_entities, query = self._n_entities, by_rules.query
         if self.lists_all:
             offsets = np.arange(len(queries) + 1) * n_entities
@@ -111,7 +117,8 @@ class LogLinearScorer:
         else:
             offsets, candidate = by_rules.offsets, by_rules.candidate
             row = np.arange(len(candidate))
-        listed = listed_candidates(self.rule_scorer.fill_dates(queries), offsets, candidate)
+        dated = self.rule_scorer.fill_dates(queries)
+        listed = listed_candidates(dated, offsets, candidate)
         score = np.zeros(len(candidate))
         score[row] = self._rule_contribution(queries, by_rules, query, by_rules.score)
         self._add_rule_evidence(applied, listed, score)
@@ -119,7 +126,6 @@ class LogLinearScorer:
             weights = self.weights
             matrix = score.reshape(-1, n_entities)
             self.history.add_scores_to_all(listed, weights.history_row, weights.history, matrix)
-            dated = self.rule_scorer.fill_dates(queries)
             self.counts.add_to_all(dated, applied.known, weights.counts, matrix)
         else:
             self._add_history(listed, np.ones(len(HISTORY_KINDS), np.bool_), score)
@@ -135,20 +141,21 @@ class LogLinearScorer:
     ) -> dict[str, Floats]:  # fmt: skip
         """Split the scores of the given candidates into parts by name, which add up to them."""
         applied = applied or self.rule_scorer.apply_rules(queries)
-        parts = self._parts(queries, offsets, candidate, applied)
+        by_rules = self.rule_scorer.score(queries, applied)
+        parts = self._parts(queries, offsets, candidate, applied, by_rules)
         listed = listed_candidates(self.rule_scorer.fill_dates(queries), offsets, candidate)
         parts[RANDOM_WALKS] = np.zeros(len(candidate))
         self._add_random_walks(listed, parts[RANDOM_WALKS])
         if self.lists_all:
             return parts
-        scored = self.rule_scorer.score(queries, applied).indices_of(offsets, candidate) >= 0
+        scored = by_rules.indices_of(offsets, candidate) >= 0
         return {name: np.where(scored, part, 0.0) for name, part in parts.items()}
 
     def _parts(
-        self, queries: QueryTable, offsets: Indices, candidate: Ids, applied: AppliedRules
-    ) -> dict[str, Floats]:
+        self, queries: QueryTable, offsets: Indices, candidate: Ids, applied: AppliedRules,
+        by_rules: Scores,
+    ) -> dict[str, Floats]:  # fmt: skip
         """Return the parts of the scores of the given candidates, without random walks."""
-        by_rules = self.rule_scorer.score(queries, applied)
         listed = listed_candidates(self.rule_scorer.fill_dates(queries), offsets, candidate)
         query = np.repeat(np.arange(len(queries)), np.diff(offsets))
         phi = by_rules.of_candidates(offsets, candidate)
@@ -165,10 +172,10 @@ class LogLinearScorer:
 
     def term_values(
         self, queries: QueryTable, scores: Scores, offsets: Indices, candidate: Ids,
-        applied: AppliedRules,
+        applied: AppliedRules, by_rules: Scores,
     ) -> Floats:  # fmt: skip
         """Return the `TERMS` of candidates' scores and their plain `COUNT_FEATURES` as columns."""
-        parts = self._parts(queries, offsets, candidate, applied)
+        parts = self._parts(queries, offsets, candidate, applied, by_rules)
         parts["rules"] = parts["rules"] + parts.pop("prior")
         dated = self.rule_scorer.fill_dates(queries)
         counts = self.counts.features(dated, applied.known, offsets, candidate)

@@ -149,12 +149,14 @@ def make_term_table(
 def _list_terms(scorer: LogLinearScorer, seed: int, queries: QueryTable) -> TermTable:
     graph, applied = scorer.rule_scorer.walker.graph, scorer.rule_scorer.apply_rules(queries)
     dated = scorer.rule_scorer.fill_dates(queries)
-    scores = scorer.score(queries, applied)
+    by_rules = scorer.rule_scorer.score(queries, applied)
+    scores = scorer.score(queries, applied, by_rules)
     sample = SampledCandidates.sample(graph, dated, scores, _N_BEST, 0, seed)
     # An answer that is not among the best comes after them. Its query says nothing about their
     # order, and would make a low score look good.
     listed = sample.answer_index - sample.offsets[:-1] < _N_BEST
-    values = scorer.term_values(queries, scores, sample.offsets, sample.candidate, applied)
+    candidates = sample.offsets, sample.candidate
+    values = scorer.term_values(queries, scores, *candidates, applied, by_rules)
     relation = queries.directed_relation
     return TermTable(sample.offsets, sample.answer_index, values, relation).select(listed)
 
