@@ -54,8 +54,9 @@ def test_a_narrow_terminal_cuts_no_figure(run, data, monkeypatch):
 
 def test_a_table_without_facts_can_be_inspected(run, tmp_path):
     (tmp_path / "f.csv").write_text("subject,relation,object\n")
-    code, out, _ = run("inspect", tmp_path / "f.csv", "--json")
+    code, out, err = run("inspect", tmp_path / "f.csv", "--json")
     assert code == 0 and json.loads(out)["splits"]["all"]["facts"] == 0
+    assert "f.csv: no facts, so train is empty" in err
 
 
 def test_what_is_no_dump_is_refused(run, tmp_path, data):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilp
+from strategies import read_or_skip
 from tilp.data_quality import inspect
 from tilp.figures import plot_facts_over_time
 from tilp.time import UNKNOWN
@@ -31,7 +32,7 @@ def test_counts_against_a_plain_reading(rows):
     frame = pl.DataFrame(
         rows, ["subject", "relation", "object", "start", "end", "split"], orient="row"
     )
-    graph = tilp.read(frame, unit="year")
+    graph = read_or_skip(frame, unit="year")
     found = inspect(graph)
     by_split = {split: [] for split in tilp.SPLITS}
     for split in tilp.SPLITS:
@@ -73,7 +74,7 @@ def test_counts_against_a_plain_reading(rows):
 
 def read_quietly(path):
     with pytest.warns(tilp.TilpWarning):
-        return inspect(tilp.read(path))
+        return inspect(read_or_skip(path))
 
 
 def test_known_defects_of_wikidata12k(published):
@@ -111,7 +112,7 @@ def test_known_defects_of_yago11k(published):
 
 
 def test_known_defects_of_icews14(published):
-    found = inspect(tilp.read(published / "ICEWS14"))
+    found = inspect(read_or_skip(published / "ICEWS14"))
     assert found.unit == "day"
     assert found.splits["all"].dates.timestamps == 365
     assert found.defects.unseen["test"] == 865
@@ -121,17 +122,17 @@ def test_known_defects_of_icews14(published):
 
 
 def test_facts_over_time_are_drawn(tmp_path, facts):
-    plot_facts_over_time(tilp.read(facts), tmp_path / "facts.png")
+    plot_facts_over_time(read_or_skip(facts), tmp_path / "facts.png")
     assert (tmp_path / "facts.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(tilp.TilpError, match="nothing to draw"):
-        plot_facts_over_time(tilp.read(facts.drop("start", "end")), tmp_path / "none.png")
+        plot_facts_over_time(read_or_skip(facts.drop("start", "end")), tmp_path / "none.png")
     with pytest.raises(tilp.TilpError, match="not supported"):
-        plot_facts_over_time(tilp.read(facts), tmp_path / "facts.doc")
+        plot_facts_over_time(read_or_skip(facts), tmp_path / "facts.doc")
 
 
 def test_an_inspection_is_plain_json(facts):
     import json
 
-    found = json.loads(json.dumps(inspect(tilp.read(facts)).to_json()))
+    found = json.loads(json.dumps(inspect(read_or_skip(facts)).to_json()))
     assert found["splits"]["train"]["dates"]["both"] == 4
     assert np.isclose(found["splits"]["all"]["facts"], 5)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from strategies import read_or_skip
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.time import UNKNOWN
 from tilp.types import Unit
@@ -210,8 +211,8 @@ def test_separators_are_told_by_whole_rows(tmp_path, text, first):
 
 
 def test_a_header_that_is_not_known_is_refused_rather_than_read_as_a_fact(tmp_path):
-    path = write_text(tmp_path / "f.csv", "player,kind,team,joined\nAda,playsFor,Rovers,1990\n")
-    with pytest.raises(DataError, match=r"player, kind, team, joined looks like a header"):
+    path = write_text(tmp_path / "f.csv", "spieler,art,verein,ab\nAda,playsFor,Rovers,1990\n")
+    with pytest.raises(DataError, match=r"spieler, art, verein, ab looks like a header"):
         tilp.read(path)
     with pytest.warns(TilpWarning, match="malformed start"):
         assert len(tilp.read(path, header=False)) == 2
@@ -243,9 +244,11 @@ def test_floats_in_frames_are_taken_one_by_one():
     frame = pl.DataFrame(
         {"s": ["a"] * 5, "r": "r", "o": "b", "start": [1990.0, 1990.5, float("inf"), 1e19, None]}
     )
+    with pytest.raises(DataError, match="3 of 4 dates in the column start cannot be read"):
+        tilp.read(frame)
     with pytest.warns(TilpWarning, match="3 × malformed start"):
-        graph = tilp.read(frame)
-    assert graph.start.tolist() == [1990, *[UNKNOWN] * 4]
+        graph = tilp.read(pl.concat([frame, *[frame[:1]] * 11]))
+    assert graph.start.tolist() == [1990, *[UNKNOWN] * 4, *[1990] * 11]
 
 
 def test_other_files_of_a_folder_are_named(tmp_path):
@@ -276,14 +279,12 @@ def test_pipes_are_read(tmp_path):
         ("f.tsv", FIVE + "Cleo\tplaysFor\n", r"f.tsv, line 3: 2 columns where 5 .* column 3 is"),
         ("f.tsv", FIVE + "Cleo\tplaysFor\tX\t1990\n", r"line 3: 4 columns where 5 .* keep its sep"),
         ("f.tsv", FIVE + "C\tp\tX\t1\t2\t3\n", r"line 3: 6 columns where 5 are expected; .* extra"),
-        ("f.tsv", FIVE + "C\tp\t\t1\t2\n", r"line 3: column 3 \(object\) is empty"),
         ("f.csv", 'a,r,b,1990\n"a,r,b,1991\n', r"line 2: cannot be read.* quotation mark"),
         ("f.tsv", "Ada\tRovers\n", r"line 1: 2 columns .* at least 3"),
         ("f.tsv", "", "no rows"),
         ("f.tsv", "\n \n", "no rows"),
         ("f.tsv", "a\tb\tc\td\te\tf\n", r"6 columns, but facts have 3 .*--columns"),
         ("f.parquet", "no", "cannot be read as Parquet"),
-        ("f.tsv", FIVE + "\t\t\t\t\n", r"line 3: column 1 \(subject\) is empty"),
         ("f.csv", "PK\x03\x04...", "an Excel workbook"),
         ("f.csv", f"{'x' * 200_000},r\n", "2 columns"),
     ],
@@ -393,7 +394,7 @@ def test_written_out_and_read_back_a_graph_is_equal(tmp_path_factory, form, rows
     frame = pl.DataFrame(rows, ["subject", "relation", "object", "start", "end"], orient="row")
     low, high = sorted(cut)
     parts = {"train": frame[:low], "valid": frame[low:high], "test": frame[high:]}
-    graph = tilp.read({split: part for split, part in parts.items() if len(part)})
+    graph = read_or_skip({split: part for split, part in parts.items() if len(part)})
     folder = tilp.write(graph, tmp_path_factory.mktemp("out") / "graph", format=form)
     assert tilp.read(folder) == graph
 

@@ -157,7 +157,7 @@ def test_slices_of_a_text_are_the_whole_text(tmp_path, name, zipped):
     path = tmp_path / (f"{name}.gz" if zipped else name)
     raw = TEXTS[name].encode()
     path.write_bytes(gzip.compress(raw) if zipped else raw)
-    whole = read_table(path, True, lambda _: True, min_columns=2)
+    whole = read_table(path, True, lambda *_: True, min_columns=2)
     for block in (8, 64, 1 << 20):
         for rows in (1, 2, 7, 100):
             slices = list(text_slices(path, rows, block_size=block))

@@ -67,7 +67,8 @@ class Defects:
     """Defects that spoil results: counts of rows by split, or by 'later in earlier split'."""
 
     start_after_end: Mapping[str, int]
-    malformed_dates: Mapping[str, int]  # dates that could not be read
+    malformed_dates: Mapping[str, int]  # with a date that could not be read
+    empty_names: Mapping[str, int]  # without a subject, relation or object; they are left out
     estimated: Mapping[str, int]  # with a date that is an estimate
     walked_only: Mapping[str, int]  # that walks use, but that are no training examples
     duplicates: Mapping[str, int]  # that repeat an earlier row of their split, dates and all
@@ -139,7 +140,10 @@ def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
 
 def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
     counts = Counter(graph.defects.select("split", "defect").iter_rows())
-    malformed = (Defect.MALFORMED_START, Defect.MALFORMED_END)
+    empty = graph.defects["defect"] == Defect.EMPTY_NAME
+    is_malformed = graph.defects["defect"].is_in([Defect.MALFORMED_START, Defect.MALFORMED_END])
+    rows_of = graph.defects.filter(is_malformed).select("split", "file", "line").unique()
+    malformed = Counter(rows_of["split"])
     forward = _triple_keys(graph, graph.subject, graph.object)
     swapped = _triple_keys(graph, graph.object, graph.subject)
     # A fact from an entity to itself is its own reverse, which is no defect.
@@ -169,7 +173,8 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
             unseen[split] = int((~is_seen).sum())
     return Defects(
         start_after_end={split: counts[split, Defect.START_AFTER_END] for split in spans},
-        malformed_dates={s: sum(counts[s, kind] for kind in malformed) for s in spans},
+        malformed_dates={s: malformed[s] for s in spans},
+        empty_names=dict(Counter(graph.defects.filter(empty)["split"])),
         estimated={s: int(np.count_nonzero(graph.estimated[r])) for s, r in spans.items()},
         walked_only={s: int(np.count_nonzero(graph.walked_only[r])) for s, r in spans.items()},
         duplicates={s: r.stop - r.start - facts[r].n_unique() for s, r in spans.items()},

@@ -34,3 +34,7 @@ class WriteError(TilpError):
 
 class TilpWarning(UserWarning):
     """Something was repaired or looks wrong; work goes on."""
+
+
+class TilpNotice(TilpWarning):
+    """How something was read that could have been meant otherwise."""

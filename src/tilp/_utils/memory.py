@@ -21,9 +21,13 @@ def parse_size(size: int | str, least: int = 1) -> int:
     >>> parse_size("500MB"), parse_size("1.5 GB")
     (500000000, 1500000000)
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", str(size).upper())
-    if match is None:
-        raise TilpError(f"memory {size!r}: write a number of bytes, such as 500MB or 2GB")
+    try:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", str(size).upper())
+    except ValueError:  # an integer of thousands of digits
+        match = None
+    if match is None or float(match[1]) * _BYTES[match[2]] > sys.maxsize:
+        given = repr(size)[:40] if isinstance(size, str) else "so much"
+        raise TilpError(f"memory {given}: write a number of bytes, such as 500MB or 2GB")
     n_bytes = int(float(match[1]) * _BYTES[match[2]])
     if n_bytes < least:
         raise TilpError(f"memory {size}: it needs at least {least // 10**6}MB to work in")

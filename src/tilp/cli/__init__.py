@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from types import FrameType
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer import Option
@@ -25,6 +25,8 @@ from tilp.errors import TilpError
 __all__ = ["app", "main"]
 
 _GLOBAL_OPTIONS = ("--verbose", "-v", "--quiet", "-q", "--debug")
+
+_MAX_COUNT = 2**31 - 1  # of any option that counts something
 
 app = typer.Typer(
     name="tilp",
@@ -42,7 +44,11 @@ app = typer.Typer(
 
 def _add_command(name: str, command: Callable[..., Any]) -> None:
     """Register a command; the section Args of its docstring is the help of its options."""
+    command = options.with_read_options(command)
     types = get_type_hints(command, include_extras=True)
+    for option in (part for hint in types.values() for part in get_args(hint)[1:]):
+        if isinstance(getattr(option, "min", None), int) and option.max is None:
+            option.max = _MAX_COUNT
     command.__doc__, command.__annotations__ = options.explain(command, types), types
     app.command(name)(command)
 

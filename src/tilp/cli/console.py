@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tilp._utils.progress import on_compile
-from tilp.errors import TilpError, WriteError
+from tilp.errors import TilpError, TilpNotice, WriteError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -49,7 +49,7 @@ def say(message: str) -> None:
 
 def print_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning as one line; also replaces `warnings.showwarning`."""
-    say(f"warning: {message}")
+    say(f"{'note' if isinstance(message, TilpNotice) else 'warning'}: {message}")
 
 
 def make_table(

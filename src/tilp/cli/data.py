@@ -19,7 +19,7 @@ from tilp.cli.inspect import print_inspection
 from tilp.cli.predict import print_explanation, print_predictions
 from tilp.cli.rules import print_rules
 from tilp.errors import TilpError
-from tilp.types import DumpFormat, Estimate, OnError, TableFormat
+from tilp.types import DumpFormat, Estimate, TableFormat, Unit
 
 if TYPE_CHECKING:
     from tilp.datasets import World
@@ -37,10 +37,7 @@ def convert_command(
     data: options.DataArgument,
     out: options.OutFolderOption,
     format: options.FormatOption = TableFormat.TSV,
-    unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
 ) -> None:
     """Write DATA as a folder of tables: the splits, names, attributes, the unit.
 
@@ -48,7 +45,7 @@ def convert_command(
     """
     from tilp.io import write
 
-    graph = options.read_data(data, unit, on_error, columns, header)
+    graph = read.read(data)
     write(graph, out, format=format)
     output().print(f"{out}: {graph}")
 
@@ -59,10 +56,7 @@ def impute_command(
     estimate: Annotated[Estimate, Option()] = Estimate.EXPECTED,
     seed: options.SeedOption = 0,
     format: options.FormatOption = TableFormat.TSV,
-    unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
 ) -> None:
     """Write DATA with missing starts and ends estimated, and marked as estimates.
 
@@ -80,7 +74,7 @@ def impute_command(
     from tilp.time.durations import Durations
     from tilp.time.imputation import imputation_counts, impute
 
-    graph = options.read_data(data, unit, on_error, columns, header)
+    graph = read.read(data)
     durations = Durations.fit(graph)
     imputed = impute(graph, estimate=estimate, seed=seed, durations=durations)
     write(imputed, out, format=format)
@@ -154,10 +148,7 @@ def pack_command(
     out: options.OptionalOutFolderOption = None,
     memory: options.MemoryOption = "1GB",
     check: Annotated[bool, Option("--check")] = False,
-    unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
 ) -> None:
     """Write DATA as a memory-mapped folder that opens quickly, however large.
 
@@ -168,6 +159,7 @@ def pack_command(
     Args:
         check: DATA is a packed graph: read all of it and report damage. Pack nothing.
     """
+    from tilp.io.date_shapes import first_rewritten
     from tilp.io.packed.format import check_files, read_metadata
     from tilp.io.packed.pack import STAGES, pack
     from tilp.io.read import warn_of_defects
@@ -181,13 +173,22 @@ def pack_command(
         return
     if out is None:
         raise TilpError("say where to: tilp pack DATA --out GRAPH")
+    for name in ("relation_name", "wide", "date_format", "keep", "sql"):
+        if getattr(read, name):
+            option = f"--{name.replace('_', '-')}"
+            remedy = f"tilp convert DATA --out FOLDER {option} …, then tilp pack FOLDER"
+            raise TilpError(f"tilp pack does not take {option}: {remedy}")
     started = time.perf_counter()
     with stage_bars(STAGES) as advance:
-        source, names = options.standard_input(data), options.parse_columns(columns)
-        read = partial(pack, unit=unit, on_error=on_error, columns=names, header=header)
-        graph = read(source, out, memory=parse_size(memory, _MIN_PACK_MEMORY), progress=advance)
+        source, names = options.standard_input(data), options.parse_columns(read.columns)
+        write = partial(pack, unit=read.unit, on_error=read.on_error, columns=names)
+        size = parse_size(memory, _MIN_PACK_MEMORY)
+        graph = write(source, out, header=read.header, memory=size, progress=advance)
     seconds = time.perf_counter() - started
     warn_of_defects(graph)
+    if read.unit is not Unit.INTEGER and (text := first_rewritten(graph.texts)):
+        remedy = "tilp convert DATA --out FOLDER reads them; then pack that folder"
+        print_warning(f"dates such as {text!r} are packed as they are written: {remedy}")
     output().print(f"{out}: {graph}")
     output().print(f"{_size(read_metadata(out))} on disk, packed in {seconds:,.1f} s")
 

@@ -16,7 +16,7 @@ from typer import Argument, Option
 from tilp.cli import console, options
 from tilp.cli.console import output, print_json, print_table, task_bar
 from tilp.errors import TilpError
-from tilp.types import Backend, OnError, Protocol, Ties
+from tilp.types import Backend, Protocol, Ties
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,7 +57,7 @@ def evaluate_command(
         sample: Evaluate on a random sample of this many facts of the split, drawn with --seed.
     """
     fitted = options.load_model(model, threads, backend, address)
-    graph = None if known is None else options.read_data(known, fitted.graph.unit)
+    graph = None if known is None else options.read_like(known, fitted)
     with task_bar("rank") as advance:
         rank = partial(fitted.evaluate, split, known=graph, protocols=protocol or None)
         result = rank(sample=sample, seed=seed, progress=advance)
@@ -74,10 +74,7 @@ def evaluate_scores_command(
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
     seed: options.SeedOption = 0,
-    unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
 ) -> None:
     """Measure the scored candidates of any tool: MRR, hits and mean rank.
 
@@ -90,7 +87,7 @@ def evaluate_scores_command(
             object, start, end (the fact, as in DATA), direction (object or subject: which one the
             query asks for), candidate, score.
     """
-    graph = options.read_data(data, unit, on_error, columns, header)
+    graph = read.read(data)
     evaluation = _evaluate_file(scores, graph, split, protocol, default, threads)
     _report(evaluation, str(scores), out, json=json, seed=seed)
 
@@ -106,10 +103,7 @@ def compare_command(
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
     seed: options.SeedOption = 0,
-    unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
 ) -> None:
     """Compare two evaluations of the same queries, A and B: paired, with significance.
 
@@ -136,7 +130,7 @@ def compare_command(
                 "evaluations (tilp evaluate-scores --out FOLDER)"
             )
         if graph is None:
-            graph = options.read_data(data, unit, on_error, columns, header)
+            graph = read.read(data)
         evaluations.append(_evaluate_file(path, graph, split, [protocol], default, threads))
     comparison = compare(evaluations[0], evaluations[1], protocol, ties, seed=seed)
     if json:

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -64,10 +64,7 @@ def fit_command(
     backend: options.BackendOption = types.Backend.THREADS,
     address: options.AddressOption = None,
     seed: options.SeedOption = 0,
-    unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = types.OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
     dry_run: Annotated[bool, Option("--dry-run")] = False,
     json: Annotated[bool, Option("--json", help="With --dry-run: print JSON.")] = False,
 ) -> None:
@@ -132,15 +129,15 @@ def fit_command(
         )
     else:
         model = TILP.from_options(preset, **form, **mining, **parts, **learning, **running)
-    read = partial(options.read_data, data, unit, on_error, columns, header)
+    read_facts = partial(read.read, data)
     if dry_run:
-        _show_cost(model, read, json=json)
+        _show_cost(model, read_facts, json=json)
         return
     if out is None:
         raise TilpError("give a folder for the model, --out; or see what it takes, --dry-run")
     out = out.resolve()
     with locked(out, beside=True):
-        _fit(model, read, out, rules, also_mine)
+        _fit(model, read_facts, out, rules, also_mine)
 
 
 def _fit(
@@ -240,17 +237,15 @@ def update_command(
     threads: options.ThreadsOption = None,
     backend: options.BackendOption = types.Backend.THREADS,
     address: options.AddressOption = None,
-    unit: Annotated[types.Unit | None, Option(show_default="the model's")] = None,
-    on_error: options.OnErrorOption = types.OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
 ) -> None:
     """Add new facts to the graph of a model, and refresh what depends on them.
 
     Names are looked up by id, then by key; all others are new, and listed. Facts that the model
     has already are counted, not added. Rules for relations with new facts, and for those that
     they predict, are mined and counted again; all others stay exactly as they are. Weights stay;
-    a new rule gets its weight from its confidence.
+    a new rule gets its weight from its confidence. Columns and dates are read as those of the
+    model's data were, where no option says otherwise.
 
     A forecaster counts the new facts, and keeps its weights.
 
@@ -266,7 +261,6 @@ def update_command(
             was unknown, estimated or open. supersede: replace that fact; both: keep both.
         labels: If a name is no id or key of the model, but equals a label. refuse: an error; match:
             it is what has that label; new: it is something new.
-        unit: Unit of the times in NEW_FACTS; it must be the model's.
     """
     from tilp._utils.files import locked
     from tilp.graph import merge_facts
@@ -274,17 +268,17 @@ def update_command(
 
     _check_removed_option("--weights", weights, "keep")
     _check_removed_option("--rules", rules, "mine")
-    if sum((out is not None, in_place, dry_run)) != 1:
+    if (out is not None) + in_place != 1 and not (dry_run and out is None):
         raise TilpError("give one of --out FOLDER, --in-place and --dry-run")
     folder = (out or model).resolve()
     # From before the model is read: nothing that another adds meanwhile is lost.
-    is_locked = out is not None or (in_place and model.parent.exists())
+    is_locked = not dry_run and (out is not None or (in_place and model.parent.exists()))
     with locked(folder, beside=True) if is_locked else nullcontext():
-        if out is not None and out.exists() and any(out.iterdir()):
+        if is_locked and out is not None and out.exists() and any(out.iterdir()):
             raise TilpError(f"{out} is not empty: choose another folder or remove it")
         fitted = options.load_model(model, threads, backend, address)
-        unit = _unit(new_facts, unit, fitted.graph.unit)
-        facts = options.read_data(new_facts, unit, on_error, columns, header)
+        unit = _unit(new_facts, read.unit, fitted.graph.unit)
+        facts = replace(read, unit=unit).read(new_facts, like=fitted.graph)
         if dry_run:
             merged = merge_facts(fitted.graph, facts, dates=dates, labels=labels)
             _print_report(UpdateReport.of(fitted.graph, merged), None, json=json)

@@ -13,7 +13,7 @@ from typer import Option
 from tilp.cli import options
 from tilp.cli.console import make_table, output, print_json, print_table
 from tilp.errors import TilpError
-from tilp.types import LateEnds, OnError, SplitKind, TableFormat, WalkGraph
+from tilp.types import LateEnds, SplitKind, TableFormat, WalkGraph
 
 if TYPE_CHECKING:
     from tilp.data_quality import DateSummary, Defects, Inspection
@@ -30,10 +30,7 @@ def inspect_command(
     json: options.JsonOption = False,
     defects: Annotated[bool, Option("--defects")] = False,
     plot: Annotated[Path | None, Option(metavar="FILE")] = None,
-    unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
 ) -> None:
     """Show what is in DATA and what is wrong with it.
 
@@ -47,7 +44,7 @@ def inspect_command(
     """
     from tilp.data_quality import inspect
 
-    graph = options.read_data(data, unit, on_error, columns, header)
+    graph = read.read(data)
     if plot is not None:
         from tilp.figures import plot_facts_over_time
 
@@ -117,6 +114,7 @@ def _print_defects(defects: Defects) -> None:
     by_split = {
         "start after end": defects.start_after_end,
         "malformed dates": defects.malformed_dates,
+        "no subject, relation or object": defects.empty_names,
         "dates that are estimates": defects.estimated,
         "walked on, but not learned from": defects.walked_only,
         "exact duplicates": defects.duplicates,
@@ -176,10 +174,7 @@ def split_command(
     latest: Annotated[str | None, _DateOption(show_default="any")] = None,
     ends: Annotated[LateEnds | None, _TimeShiftOption(show_default="mask")] = None,
     format: options.FormatOption = TableFormat.TSV,
-    unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
 ) -> None:
     """Split DATA anew, at random or for a harder setting, as folders that every command reads.
 
@@ -232,7 +227,7 @@ def split_command(
         raise TilpError("--queries says how test is balanced; leave it out, or --no-balance")
     from tilp.splits import folders
 
-    source = options.read_data(data, unit, on_error, columns, header)
+    source = read.read(data)
     names = {"share": "shares", "relation": "relations", "graph": "walked"}
     given = {names.get(key, key): own for key, own in by_kind[kind].items() if own is not None}
     notes = folders.write_parts(source, folders.PARTS[kind](source, **given), out, format=format)

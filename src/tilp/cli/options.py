@@ -2,14 +2,22 @@
 
 Args:
     DataArgument: A file of facts (subject, relation, object, start, end; or one date; or none) as
-        TSV, CSV, gzipped or not, or Parquet; or a folder with train, valid and test, and perhaps
-        entities.tsv and relations.tsv with names; or a folder that tilp pack wrote; - reads
-        standard input.
-    OnErrorOption: What to do with malformed dates and with starts after ends: repair them (unknown;
-        end = start), skip the row, or raise an error.
-    ColumnsOption: Which column has which role, if the header does not say:
-        subject=player,relation=kind,object=team,start=joined,end=left
+        TSV or CSV, gzipped or not, Parquet, JSON lines, Excel, SQLite or DuckDB; or a folder with
+        train, valid and test, and perhaps entities.tsv and relations.tsv with names; or a folder
+        that tilp pack wrote; - reads standard input.
+    OnErrorOption: What to do with malformed dates, starts after ends, and rows without a name:
+        repair them (unknown; end = start; leave the row out), skip the row, or raise an error.
+    ColumnsOption: Which column has which role, if the header does not say; roles that are not
+        given are recognised. subject=player,relation=kind,object=team,start=joined,end=left
     HeaderOption: Whether files begin with a row of column names.
+    RelationNameOption: The relation of every row, for a table without such a column (player, club,
+        from, to).
+    WideOption: Each row has a subject, in its first column, and several attributes, each of which
+        becomes a fact with the dates of the row; the relation is the name of the column.
+    DateFormatOption: How dates are written; day-first, month-first, digits (20200131), seasons
+        (2005-06), excel, or a format such as "%d.%m.%y".
+    KeepOption: Columns of numbers to keep as attributes of the subjects.
+    SqlOption: What to read from a file of SQLite or DuckDB, such as "SELECT * FROM facts".
     RelationFilterOption: Show only this relation; name^-1 is its inverse.
     GrainOption: Temporal detail of rules; repeatable. static: none; query: compare each interval
         with the query's; adjacent: also neighbouring intervals; pairs: all pairs, as in the paper;
@@ -38,9 +46,10 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 from typer import Argument, Option
 
@@ -56,11 +65,19 @@ if TYPE_CHECKING:
 DataArgument = Annotated[Path, Argument(metavar="DATA")]
 UnitOption = Annotated[
     Unit | None,
-    Option(show_default="the finest in which 90 % of the dates are complete", help="Unit of time."),
+    Option(
+        show_default="the finest in which 90 % of the dates are complete; update: the model's",
+        help="Unit of time.",
+    ),
 ]
 OnErrorOption = Annotated[OnError, Option()]
 ColumnsOption = Annotated[str | None, Option(metavar="ROLE=NAME,…")]
 HeaderOption = Annotated[bool | None, Option("--header/--no-header", show_default="detected")]
+RelationNameOption = Annotated[str | None, Option(metavar="NAME")]
+WideOption = Annotated[bool, Option("--wide")]
+DateFormatOption = Annotated[str | None, Option(metavar="FORMAT", show_default="recognised")]
+KeepOption = Annotated[str | None, Option(metavar="NAME,…")]
+SqlOption = Annotated[str | None, Option(metavar="QUERY", show_default="the only table")]
 _OUT_FOLDER = Option(help="The folder to write; it must be new or empty.")
 OutFolderOption = Annotated[Path, _OUT_FOLDER]
 OptionalOutFolderOption = Annotated[Path | None, _OUT_FOLDER]
@@ -96,7 +113,7 @@ PhrasingsOption = Annotated[
     Path | None, Option(metavar="FILE", show_default="the names of relations")
 ]
 SeedOption = Annotated[int, Option(min=0)]
-ThreadsOption = Annotated[int | None, Option(min=1, show_default="all")]
+ThreadsOption = Annotated[int | None, Option(min=1, max=4096, show_default="all")]
 _MEMORY = Option(
     metavar="SIZE",
     show_default="pack: 1GB; fit: what half of the available memory allows, container limits too",
@@ -121,15 +138,57 @@ def explain(documented: Any, options: Mapping[str, Any]) -> str:
 explain(sys.modules[__name__], globals())
 
 
-def read_data(
-    data: Path, unit: Unit | None, on_error: OnError = OnError.REPAIR, columns: str | None = None,
-    header: bool | None = None,
-) -> TemporalGraph:  # fmt: skip
-    """Read DATA with the options of a command; - is standard input."""
-    from tilp.io import read
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read DATA: options that every command with DATA has (see `with_read_options`)."""
 
-    names = parse_columns(columns)
-    return read(standard_input(data), unit=unit, on_error=on_error, columns=names, header=header)
+    unit: UnitOption = None
+    on_error: OnErrorOption = OnError.REPAIR
+    columns: ColumnsOption = None
+    header: HeaderOption = None
+    relation_name: RelationNameOption = None
+    wide: WideOption = False
+    date_format: DateFormatOption = None
+    keep: KeepOption = None
+    sql: SqlOption = None
+
+    def read(self, data: Path, like: TemporalGraph | None = None) -> TemporalGraph:
+        """Read DATA, - for standard input, as `like` was read where an option is not given."""
+        from tilp.io import read
+
+        options = {name: getattr(self, name) for name in ("unit", "on_error", "header", "wide")}
+        options |= {"relation_name": self.relation_name, "date_format": self.date_format}
+        keep = [name.strip() for name in self.keep.split(",")] if self.keep else ()
+        columns = parse_columns(self.columns)
+        return read(
+            standard_input(data), columns=columns, keep=keep, sql=self.sql, like=like, **options
+        )
+
+
+READ = ReadOptions()
+
+
+def with_read_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose parameter `read` is made of options of their own."""
+    parameters = inspect.signature(command).parameters
+    if "read" not in parameters:
+        return command
+    types = get_type_hints(ReadOptions, include_extras=True)
+
+    def run(**given: Any) -> None:
+        own = {name: given.pop(name) for name in types}
+        command(**given, read=ReadOptions(**own))
+
+    run.__doc__, run.__name__ = command.__doc__, command.__name__
+    hints = {**get_type_hints(command, include_extras=True), **types}
+    defaults = {name: p.default for name, p in parameters.items() if name != "read"}
+    defaults |= {field.name: field.default for field in fields(ReadOptions)}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    run.__annotations__ = {name: hints[name] for name in (*defaults, "return")}
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(n, kind, default=d, annotation=hints[n]) for n, d in defaults.items()]
+    )
+    return run
 
 
 def standard_input(data: Path) -> Path:
@@ -144,7 +203,15 @@ def parse_columns(text: str | None) -> dict[str, str] | None:
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(role and sign and name for role, sign, name in pairs):
         raise TilpError(f"--columns {text!r}: write ROLE=NAME, separated by commas")
+    roles = [role.strip() for role, _, _ in pairs]
+    if len(set(roles)) < len(roles):
+        raise TilpError(f"--columns {text!r}: a role is given twice")
     return {role.strip(): name.strip() for role, _, name in pairs}
+
+
+def read_like(data: Path, model: TILP) -> TemporalGraph:
+    """Read DATA for a model, as the model's was read."""
+    return ReadOptions(model.graph.unit).read(data, like=model.graph)
 
 
 def load_model(

@@ -60,9 +60,9 @@ def predict_command(
     was read from. Candidates that they name are marked as known.
 
     Args:
-        queries: A TSV, CSV (gzipped or not) or Parquet file of queries with the columns relation,
-            subject or object, and perhaps start and end. The empty one of subject and object is
-            predicted.
+        queries: A file of queries, TSV, CSV (gzipped or not), Parquet, JSON lines or Excel, with
+            the columns relation, subject or object, and perhaps start and end, or as they are
+            called in the model's data. The empty one of subject and object is predicted.
         complete: Predict the object for every subject of the usual kinds without a fact of the
             relation at --start and --end, or at any time if they are not given; RELATION^-1: the
             subject for every such object.
@@ -101,7 +101,7 @@ def predict_command(
     if out is not None and queries is None and complete is None:
         raise TilpError("--out goes with --queries FILE or --complete RELATION")
     fitted = options.load_model(model, threads, backend, address)
-    graph = None if data is None else options.read_data(data, fitted.graph.unit)
+    graph = None if data is None else options.read_like(data, fitted)
     source: Path | pl.DataFrame | None = queries
     if complete is not None:
         source = fitted.queries_of(complete, start, end, all_subjects=all_subjects, graph=graph)
@@ -112,6 +112,8 @@ def predict_command(
         if json:
             print_json(asdict(result))
             return
+        if not result.queries:
+            console.print_warning(f"{queries}: there are no queries, so there are no answers")
         before = f", {result.before:,} of them from before" if result.before else ""
         if result.before == result.parts:
             before = ", finished before"
@@ -127,7 +129,9 @@ def predict_command(
     elif isinstance(source, pl.DataFrame):
         batch = source
     else:
-        batch = QueryFile(source).frame(fitted.graph if graph is None else graph)
+        batch = QueryFile(source, fitted.graph.reading).frame(graph or fitted.graph)
+        if batch.is_empty():
+            raise TilpError(f"{source}: there are column names, but no queries below them")
     if isinstance(batch, pl.DataFrame) and len(batch) > _MANY:
         console.print_warning(
             f"{len(batch):,} queries are answered in memory, and all answers printed; with --out "

@@ -12,7 +12,7 @@ from typer import Option
 from tilp.cli import options
 from tilp.cli.console import output, print_json, print_table, print_warning, task_bar
 from tilp.errors import TilpError
-from tilp.types import MAX_RULES, Backend, EvidenceKind, Grain, OnError
+from tilp.types import MAX_RULES, Backend, EvidenceKind, Grain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,10 +36,7 @@ def mine_command(
     backend: options.BackendOption = Backend.THREADS,
     address: options.AddressOption = None,
     seed: options.SeedOption = 0,
-    unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
-    columns: options.ColumnsOption = None,
-    header: options.HeaderOption = None,
+    read: options.ReadOptions = options.READ,
 ) -> None:
     """Mine temporal rules from the training facts of DATA, in both directions of each relation.
 
@@ -55,7 +52,7 @@ def mine_command(
     from tilp.walks import MiningSettings
     from tilp.walks.mining import MiningCheckpoint
 
-    graph = options.read_data(data, unit, on_error, columns, header).canonical()
+    graph = read.read(data).canonical()
     grains = tuple(grain or (Grain.PAIRS, Grain.GAP))
     settings = MiningSettings(
         grains, max_length, min_support, top, sample=sample, limit=limit, seed=seed

@@ -116,7 +116,7 @@ def _read_table(path: Path) -> TextTable:
     """Read the columns by their names, the score as it is and all else as text."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    table = read_table(path, True, lambda _: True, min_columns=len(SCORE_COLUMNS))
+    table = read_table(path, True, lambda *_: True, min_columns=len(SCORE_COLUMNS))
     names = [name.strip().lower() for name in table.names or ()]
     missing = [name for name in SCORE_COLUMNS if name not in names]
     if missing:

@@ -16,7 +16,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
 from tilp.rules import Phrasings, RuleSet
 from tilp.scoring import Query, Scorer
-from tilp.scoring.queries import query_table, read_queries, with_dates
+from tilp.scoring.queries import plain_dates, query_table, read_queries, with_dates
 from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, Evidence, FactPath
 from tilp.time import Interval
 
@@ -60,7 +60,7 @@ class Explainer:
         ablation: bool = True,
     ) -> list[types.Explanation]:  # fmt: skip
         """Explain each of some candidates (None: the best); the arguments are of `TILP.explain`."""
-        (query,) = read_queries([query])
+        (query,) = (plain_dates(query, self._graph) for query in read_queries([query]))
         removed = sorted(set(without))
         asked = self._scorer.rule_scorer.resolve_dates(query_table(self._graph, [query]))
         before = _Scored(self._scorer, self._graph, asked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -26,6 +26,7 @@ class Defect(StrEnum):
     MALFORMED_START = "malformed start"
     MALFORMED_END = "malformed end"
     START_AFTER_END = "start after end"
+    EMPTY_NAME = "empty subject, relation or object"
 
 
 Columns = dict[str, NDArray[Any]]
@@ -134,14 +135,16 @@ def build_graph(
 def rebuild_graph(
     frames: Mapping[str, pl.DataFrame], entities: Vocabulary, relations: Vocabulary, unit: Unit,
     source_files: SourceFiles, attributes: Mapping[str, Floats] | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> TemporalGraph:  # fmt: skip
     """Build a graph from the facts of each split, whose names and sources are known."""
     tables = [FactTable(s, s, part, range(1, len(part) + 1)) for s, part in frames.items()]
     values = {name: (entities.ids, column) for name, column in (attributes or {}).items()}
-    return build_graph(
+    graph = build_graph(
         tables, entities=entities.frame(), relations=relations.frame(), attributes=values,
         unit=unit, source_files=source_files,
     )  # fmt: skip
+    return replace(graph, reading=reading or {})
 
 
 def make_vocabulary(kind: str, known: pl.DataFrame | None, used: pl.Series) -> Vocabulary:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -38,6 +39,7 @@ ESTIMATED = ("", "start", "end", "both")
 WALKED_ONLY = ("", "yes")
 """Whether a fact is for walks only and no training example; the index is the truth value."""
 
+_SHOWN = 10  # facts in notebooks
 MARKS = {"estimated": ESTIMATED, "walked_only": WALKED_ONLY}
 _COLUMNS = (
     "subject", "relation", "object", "start", "end", "start_text", "end_text", "source_line",
@@ -92,6 +94,8 @@ class TemporalGraph:
         source_line: file and line of each fact, as `source_files` counts lines; -1 if unknown.
             Graphs that differ in it alone are equal.
         source_files: the files that facts were read from.
+        reading: how the table was read that facts come from: columns by role, `relation_name`,
+            `wide`, `date_format`. Graphs that differ in it alone are equal.
         storage: where the packed graph is; None if the graph was made or changed in memory.
 
     >>> import polars as pl, tilp
@@ -123,6 +127,7 @@ class TemporalGraph:
     walked_only: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
     source_line: Ids | Ints = field(default_factory=lambda: np.empty(0, np.int32))
     source_files: SourceFiles = field(default_factory=SourceFiles)
+    reading: Any = field(default_factory=dict)
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
     storage: StorageLocation | None = field(default=None, init=False)
 
@@ -216,6 +221,29 @@ class TemporalGraph:
             f"TemporalGraph({counts} facts{examples}; {len(self.entities):,} entities, "
             f"{len(self.relations):,} relations; unit {self.unit.value})"
         )
+
+    def _repr_html_(self) -> str:
+        title = escape(repr(self))
+        shown = range(min(len(self), _SHOWN))
+        rows = "".join(f"<tr><td>{escape(str(self.fact(row)))}</td></tr>" for row in shown)
+        more = f"<tr><td>… {len(self) - _SHOWN:,} more</td></tr>" if len(self) > _SHOWN else ""
+        return f"<table><caption>{title}</caption>{rows}{more}</table>"
+
+    def to_networkx(self, split: str | None = None) -> Any:
+        """Return facts as a `networkx.MultiDiGraph`, whose edges have relation, start and end.
+
+        Args:
+            split: only the facts of this split (default None: all).
+        """
+        try:
+            import networkx
+        except ImportError as failure:
+            raise TilpError('this needs an extra: pip install "tilp[networkx]"') from failure
+        graph = networkx.MultiDiGraph()
+        for subject, relation, target, start, end, *_ in self.frame(split).iter_rows():
+            dates = {name: date for name, date in (("start", start), ("end", end)) if date}
+            graph.add_edge(subject, target, relation=relation, **dates)
+        return graph
 
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, TemporalGraph):

@@ -188,7 +188,8 @@ def merge_facts(
         end += len(frames[split])
         added_rows.append(np.arange(end - len(in_split), end))
     files = graph.source_files.join(new.source_files)
-    merged = rebuild_graph(frames, entities, relations, graph.unit, files, attributes)
+    context = files, attributes, graph.reading
+    merged = rebuild_graph(frames, entities, relations, graph.unit, *context)
     moved = np.concatenate([np.arange(len(graph.rows(s))) + merged.rows(s).start for s in SPLITS])
     duplicates = dict(zip(SPLITS, merger.duplicates, strict=True))
     counts = merger.less_dated, merger.in_other_split, changed

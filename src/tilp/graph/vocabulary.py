@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
-from heapq import nlargest
+from heapq import nlargest, nsmallest
+from unicodedata import combining, normalize
 
 import numpy as np
 import polars as pl
@@ -19,13 +21,25 @@ _BUCKETS = 64
 _MAX_COMPARED = 200  # names, those with the most letters in common, are compared letter by letter
 _CUTOFF = 0.6
 _MAX_NEAR = 3
+_MIN_PART = 3  # letters of a name that others may contain
+
+
+def _fold(name: str) -> str:
+    """Return a name without case and accents."""
+    if name.isascii():
+        return name.lower()
+    return "".join(c for c in normalize("NFKD", name.casefold()) if not combining(c))
 
 
 class NearNames:
-    """Finds the known names most similar to a given one, whatever their case."""
+    """Finds the known names most similar to a given one, whatever their case and accents.
+
+    Names that contain the given one come first, then those with all its words, then those that
+    are spelled alike.
+    """
 
     def __init__(self, names: Iterable[str], batch_size: int = 50_000) -> None:
-        by_case = {name.lower(): name for name in names}
+        by_case = {_fold(name): name for name in names}
         self._lower, self._names = list(by_case), list(by_case.values())
         self._size = np.array([len(name) for name in self._lower], np.int64)
         begins = range(0, max(len(self._lower), 1), batch_size)
@@ -37,8 +51,29 @@ class NearNames:
 
         >>> NearNames(["Ada", "Adele", "Ben"]).find("ade")
         ('Adele', 'Ada')
+        >>> NearNames(["Marie Curie, née Sklodowska", "Ben"]).find("curie marie")
+        ('Marie Curie, née Sklodowska',)
         """
-        name = name.lower()
+        name = _fold(name)
+        first = self._with_words(name)
+        similar = (index for index in self._alike(name) if index not in first)
+        return tuple(self._names[index] for index in [*first, *similar][:_MAX_NEAR])
+
+    def _with_words(self, name: str) -> list[int]:
+        """Return the names that contain a name, then those with its words, the shortest first."""
+        words = set(re.findall(r"\w+", name))
+        if not words or len(name.strip()) < _MIN_PART:
+            return []
+        all_words = [i for i, known in enumerate(self._lower) if all(w in known for w in words)]
+        found = [
+            (name not in self._lower[index], len(self._lower[index]), index)
+            for index in all_words
+            if name in self._lower[index] or words <= set(re.findall(r"\w+", self._lower[index]))
+        ]
+        return [index for *_, index in nsmallest(_MAX_NEAR, found)]
+
+    def _alike(self, name: str) -> list[int]:
+        """Return the names that are spelled most alike."""
         letters = _letters([name])
         shared = (np.minimum(self._letters[rows], letters) for rows in self._batches)
         common = np.concatenate([counts.sum(axis=1, dtype=int) for counts in shared])
@@ -52,7 +87,7 @@ class NearNames:
             matcher.set_seq1(self._lower[index])
             if (ratio := matcher.ratio()) >= _CUTOFF:
                 similar.append((ratio, self._lower[index], index))
-        return tuple(self._names[index] for _, _, index in nlargest(_MAX_NEAR, similar))
+        return [index for _, _, index in nlargest(_MAX_NEAR, similar)]
 
 
 def _letters(names: list[str]) -> NDArray[np.uint8]:
@@ -132,9 +167,26 @@ class Vocabulary:
         raise UnknownNameError(f"no {self.kind} is named {name!r}{hint}", similar)
 
     def find_directed(self, name: str) -> int:
-        """Return the index of a relation given as for `find`, or of `name⁻¹` or `name^-1`."""
-        plain = str(name).removesuffix(INVERSE_MARK).removesuffix("^-1")
-        return self.find(plain) + (len(self) if plain != name else 0)
+        """Return the index of a relation given as for `find`, or of `name⁻¹` or `name^-1`.
+
+        A name in quotation marks is that of a relation, whatever it ends in: `"r⁻¹"^-1`.
+        """
+        name = str(name)
+        plain = name.removesuffix(INVERSE_MARK).removesuffix("^-1")
+        offset = len(self) if plain != name else 0
+        same = [f"{plain}{mark}" for mark in (INVERSE_MARK, "^-1") if offset]
+        named = [other for other in same if any(self._indices(other))]
+        if len(plain) > 2 and plain[0] == plain[-1] == '"':
+            plain = plain[1:-1]
+        elif named and any(self._indices(plain)):
+            raise UnknownNameError(
+                f"{name!r} may be the relation {named[0]!r} or the inverse of {plain!r}; say which "
+                f"with quotation marks: '\"{named[0]}\"' or '\"{plain}\"^-1'",
+                (named[0], plain),
+            )
+        elif named:
+            return self.find(named[0])
+        return self.find(plain) + offset
 
     def encode(self, names: pl.Series) -> Ids:
         """Return the indices of a column of ids, all of which must be known."""

@@ -1,15 +1,18 @@
 """Frames of facts from the cells of any table: which column is which, and their text."""
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from tilp.errors import DataError, TilpWarning
+from tilp.errors import DataError, TilpNotice, TilpWarning
 from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY
+from tilp.io.date_shapes import looks_like_date
 from tilp.io.text import TextTable
-from tilp.time import parse_date
+from tilp.time import format_time, parse_date
 from tilp.time.dates import DateKind
+from tilp.types import Unit
 
 Roles = dict[str, int]  # indices of columns by role
 Chosen = Mapping[str, str] | None  # names of columns by role, if the caller says which is which
@@ -21,124 +24,154 @@ SPLIT_NAMES = {  # splits by the names they have in files and mappings
     **dict.fromkeys(("test", "testing"), "test"),
 }
 _SYNONYMS = {
-    "subject": "subject s subj head h source subject_id head_id",
-    "relation": "relation r rel predicate p property relation_id relation_type edge edge_type",
-    "object": "object o obj tail t target object_id tail_id",
-    "start": "start start_time start_date start_year begin since from valid_from",
-    "end": "end end_time end_date end_year until to valid_to valid_until",
-    "date": "date time timestamp ts year day when point_in_time",
+    "subject": "subject s subj head h source subject_id head_id subject_name head_entity src",
+    "relation": "relation r rel predicate p property relation_id relation_type edge edge_type "
+    "relation_name relationship",
+    "object": "object o obj tail t target object_id tail_id object_name tail_entity dst",
+    "start": "start start_time start_date start_year begin begin_date begin_year since from "
+    "valid_from from_date from_year date_from started started_at joined startdate startyear",
+    "end": "end end_time end_date end_year until till to valid_to valid_until to_date to_year "
+    "date_to ended ended_at left finish enddate endyear",
+    "date": "date time timestamp ts year day when point_in_time datetime event_date",
     "split": "split",
     "estimated": "estimated",
     "walked_only": "walked_only",
 }
+_DATE_WORDS = {  # in longer names of columns that hold dates, such as term_start
+    "start": frozenset(["start", "begin", "begins", "from", "since", "started", "joined"]),
+    "end": frozenset(["end", "ends", "until", "till", "to", "ended", "left", "finish", "expires"]),
+}
 _KEY_ROLES = frozenset({"subject", "relation", "object"})
-_DATE_ROLES = frozenset({"start", "end", "date"})
+DATE_ROLES = frozenset({"start", "end", "date"})
 _MAX_DAYS = 95_000_000  # from 1970, of a date that polars can write
 _PER_DAY = {None: 1, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _REMEDY = (
     "Name the columns in a header, or say which is which with columns= "
     "(--columns subject=…,relation=…,object=…,start=…,end=…)."
 )
+_SAMPLE_ROWS = 200
+_UNITS_A_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_DATE_SHARE = 0.8  # of the cells of a column of dates
 ROLES = tuple(_SYNONYMS)
 """Roles of columns; 'date' is the only date of a fact without interval, 'estimated' says which
 dates are estimates, 'walked_only' which facts are no training examples."""
 
 
-def warn(message: str) -> None:
+def warn(message: str, kind: type[TilpWarning] = TilpWarning) -> None:
     """Warn about the data."""
-    warnings.warn(TilpWarning(message), stacklevel=4)
+    warnings.warn(kind(message), stacklevel=4)
 
 
-def name_roles(names: Sequence[str]) -> dict[str, list[int]]:
-    """Return the indices of each role among column names."""
+def name_roles(
+    names: Sequence[str], sample: Sequence[Sequence[str]] | None = None
+) -> dict[str, list[int]]:
+    """Return the indices of each role among column names; `sample` has some cells of each."""
     roles: dict[str, list[int]] = {}
-    plain = [name.strip().lower().replace(" ", "_").replace("-", "_") for name in names]
+    split = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name) for name in names]
+    plain = [re.sub(r"[\W_]+", "_", name).strip("_").lower() for name in split]
     for index, name in enumerate(plain):
         for role, synonyms in _SYNONYMS.items():
-            if name in synonyms.split():
+            if name in synonyms.split() or name == role:
                 roles.setdefault(role, []).append(index)
-    if not _KEY_ROLES & roles.keys() and len(names) == len(FACT_COLUMNS):
-        return roles  # from and to are the dates of a fact, beside three columns of other names
+    rest = set(range(len(plain))).difference(*roles.values())
+    for role in [role for role in _DATE_WORDS if role not in roles]:
+        named = [i for i in sorted(rest) if _DATE_WORDS[role] & set(plain[i].split("_"))]
+        roles[role] = [i for i in named if sample and _holds_dates(sample[i])]
     if not {"subject", "object"} & roles.keys() and {"from", "to"} <= set(plain):
-        # They name the ends of an edge, not the dates of a fact.
-        for name, role, date in (("from", "subject", "start"), ("to", "object", "end")):
-            roles[role] = [plain.index(name)]
-            roles[date].remove(plain.index(name))
+        edge = [plain.index("from"), plain.index("to")]
+        if "date" in roles or not sample or not all(_holds_dates(sample[i]) for i in edge):
+            # They name the ends of an edge, not the dates of a fact.
+            roles["subject"], roles["object"] = [edge[0]], [edge[1]]
+            roles["start"].remove(edge[0])
+            roles["end"].remove(edge[1])
     return {role: indices for role, indices in roles.items() if indices}
 
 
-def is_header(cells: Sequence[str]) -> bool:
-    """Return whether a first row names its columns rather than states a fact.
+def _holds_dates(cells: Sequence[str]) -> bool:
+    """Return whether most cells that are known are dates."""
+    kinds = [(cell, parse_date(cell).kind) for cell in cells]
+    known = [cell for cell, kind in kinds if kind not in (DateKind.UNKNOWN, DateKind.OPEN)]
+    return not known or sum(map(looks_like_date, known)) >= _DATE_SHARE * len(known)
+
+
+def is_header(cells: Sequence[str], second: Sequence[str] = ()) -> bool:
+    """Return whether a first row names its columns, given the `second` row, if there is one.
 
     >>> is_header(["Subject", "predicate", "object", "since"]), is_header(["Ada", "knows", "Bob"])
     (True, False)
+    >>> is_header(["who", "what", "of", "from"], ["Ada", "playsFor", "Rovers", "1990"])
+    True
     """
-    roles = name_roles(cells)
-    return roles.keys() >= _KEY_ROLES or bool(_unnamed_facts(cells, roles))
-
-
-def _unnamed_facts(
-    names: Sequence[str], roles: Mapping[str, Sequence[int]]
-) -> dict[str, list[int]]:
-    """Return subject, relation and object as the first three columns, if all others are dates."""
-    taken = {index for indices in roles.values() for index in indices}
-    others = [index for index in range(len(names)) if index not in taken]
-    if _KEY_ROLES & roles.keys() or not _DATE_ROLES & roles.keys() or others != [0, 1, 2]:
-        return {}
-    return {role: [index] for index, role in enumerate(FACT_COLUMNS[:3])}
-
-
-def _assign_columns(names: Sequence[str] | None, count: int, source: str, chosen: Chosen) -> Roles:
-    """Return the index of each role: chosen by the caller, by the names, or else by order."""
-    if chosen:
-        return _chosen_columns(names, source, chosen)
-    roles = name_roles(names or ())
+    sample = [[cell] for cell in second] if len(second) == len(cells) else [[""] for _ in cells]
+    roles = name_roles(cells, sample)
     if roles.keys() >= _KEY_ROLES:
-        return _single_roles(names or (), roles, source)
-    if names and (by_order := _unnamed_facts(names, roles)):
-        taken = ", ".join(f"{role} = {names[index]}" for role, (index,) in by_order.items())
-        warn(f"{source}: columns are taken by their order: {taken}")
-        return _single_roles(names, {**roles, **by_order}, source)
-    if _KEY_ROLES & roles.keys():
-        listed, missing = ", ".join(names or ()), ", ".join(sorted(_KEY_ROLES - roles.keys()))
-        raise DataError(f"{source}: of the columns {listed} none is called {missing}. {_REMEDY}")
-    if not 3 <= count <= 5:
+        return True
+    dates = [index for role in DATE_ROLES & roles.keys() for index in roles[role]]
+    named = [index for index in dates if not second or looks_like_date(sample[index][0])]
+    return bool(named) and len(cells) > 2 and not any(map(looks_like_date, cells))
+
+
+def _columns_by_order(names: Sequence[str], count: int, source: str, keys: Sequence[str]) -> Roles:
+    if not 0 <= count - len(keys) <= 2:
         listed = f" ({', '.join(names)})" if names else ""
         raise DataError(
-            f"{source}: {count} columns{listed}, but facts have 3 (subject, relation, object), "
-            f"4 (and a date) or 5 (and start and end). {_REMEDY}"
+            f"{source}: {count} columns{listed}, but facts have {len(keys)} ({', '.join(keys)}), "
+            f"{len(keys) + 1} (and a date) or {len(keys) + 2} (and start and end). {_REMEDY}"
         )
-    if count == 4:
-        return {"subject": 0, "relation": 1, "object": 2, "date": 3}
-    return {role: index for index, role in enumerate(FACT_COLUMNS[:count])}
+    dates = [[], ["date"], ["start", "end"]][count - len(keys)]
+    return {role: index for index, role in enumerate([*keys, *dates])}
 
 
-def _single_roles(names: Sequence[str], roles: Mapping[str, Sequence[int]], source: str) -> Roles:
-    for role, indices in roles.items():
+def _assign_columns(
+    table: TextTable, source: str, chosen: Mapping[str, str], keys: Sequence[str],
+    keep: Sequence[str],
+) -> tuple[Roles, bool]:  # fmt: skip
+    """Return the index of each role, chosen or by name, else by order; and whether by order."""
+    names = table.names or ()
+    roles = _chosen_columns(names, source, chosen)
+    found = name_roles(names, sample_cells(table.frame))
+    if {"start", "end"} & chosen.keys() or {"start", "end"} <= found.keys():
+        found.pop("date", None)
+    elif "date" in found and "date" not in chosen and {"start", "end"} & found.keys():
+        date = names[found["date"][0]]
+        raise DataError(f"{source}: {date} is a date beside a start or end. {_REMEDY}")
+    for role, at in found.items():
+        indices = [index for index in at if index not in roles.values()]
+        no_key = role in _KEY_ROLES and role not in keys
+        if role in roles or no_key or not indices or ("date" in chosen and role in DATE_ROLES):
+            continue
         if len(indices) > 1:
             listed = " and ".join(names[index] for index in indices)
             raise DataError(f"{source}: {listed} could both be the {role}. {_REMEDY}")
-    if "date" in roles and {"start", "end"} & roles.keys():
-        date = names[roles["date"][0]]
-        raise DataError(f"{source}: {date} is a date beside a start or end. {_REMEDY}")
-    return {role: indices[0] for role, indices in roles.items()}
+        roles[role] = indices[0]
+    missing = [role for role in keys if role not in roles]
+    rest = [i for i in range(len(names)) if i not in roles.values() and names[i] not in keep]
+    if not missing:
+        return roles, False
+    if not chosen and len(missing) == len(keys) and not (keep or DATE_ROLES & roles.keys()):
+        return _columns_by_order(names, len(names), source, keys), True
+    if len(rest) == len(missing) and (chosen or len(missing) == len(keys)):
+        return {**roles, **dict(zip(missing, rest, strict=True))}, True
+    remedy = f"{_REMEDY} If each of them says something of the first: --wide (wide=True)."
+    if "relation" in missing and len(rest) == len(missing) - 1:
+        remedy = "If every row says the same, name it: --relation-name playsFor (relation_name=…)."
+    what = f"of the columns {', '.join(names)} none is called {', '.join(missing)}"
+    raise DataError(f"{source}: {what}. {remedy}")
 
 
-def _chosen_columns(names: Sequence[str] | None, source: str, chosen: Mapping[str, str]) -> Roles:
-    missing = [role for role in FACT_COLUMNS[:3] if role not in chosen]
-    unknown = [role for role in chosen if role not in ROLES]
+def _chosen_columns(names: Sequence[str], source: str, chosen: Mapping[str, str]) -> Roles:
+    if unknown := [role for role in chosen if role not in ROLES]:
+        known = f"there are {', '.join(ROLES)}"
+        raise DataError(f"columns: {', '.join(unknown)} not known as a role; {known}")
     if "date" in chosen and {"start", "end"} & chosen.keys():
         raise DataError("columns: give either date, or start and end")
-    if missing or unknown:
-        raise DataError(
-            f"columns: {', '.join(missing or unknown)} {'missing' if missing else 'not known'}; "
-            f"give subject, relation and object, and where there are any {', '.join(ROLES[3:])}"
-        )
-    if names is None:
-        raise DataError(f"{source}: columns are chosen by name, but the table has no header")
-    if absent := [name for name in chosen.values() if name not in names]:
-        raise DataError(f"{source}: no column {absent[0]!r}; there are {', '.join(names)}")
-    return {role: list(names).index(name) for role, name in chosen.items()}
+    for role, name in chosen.items():
+        if same := [other for other in chosen if other != role and chosen[other] == name]:
+            raise DataError(f"columns: {name!r} is both {role} and {same[0]}; it can have one role")
+        if names.count(name) != 1:
+            count = f"{names.count(name)} columns are called" if name in names else "no column"
+            raise DataError(f"{source}: {count} {name!r}; there are {', '.join(names)}")
+    return {role: names.index(name) for role, name in chosen.items()}
 
 
 _MARKS = {
@@ -147,20 +180,85 @@ _MARKS = {
 }
 
 
-def find_roles(name: str, table: TextTable, columns: Chosen, header: bool | None) -> Roles:
-    """Return the index of each role among a table's columns; warns about what it assumes."""
+def find_roles(
+    name: str, table: TextTable, columns: Chosen, header: bool | None,
+    relation_name: str | None = None, keep: Sequence[str] = (),
+) -> Roles:  # fmt: skip
+    """Return the index of each role among a table's columns; warns about what it assumes.
+
+    `columns` may name some roles only. With a `relation_name`, no column has the relation.
+    Columns to `keep` are used otherwise.
+    """
+    keys = [role for role in FACT_COLUMNS[:3] if role != "relation" or relation_name is None]
     names = table.names
-    roles = _assign_columns(names, table.frame.width, name, columns)
     if names is None:
+        if columns or keep:
+            raise DataError(f"{name}: columns are chosen by name, but the table has no header")
+        roles = _columns_by_order((), table.frame.width, name, keys)
         if header is None:
             _refuse_unknown_header(name, table, roles)
         return roles
-    if not columns and not is_header(names):
-        taken = ", ".join(f"{role} = {names[index]}" for role, index in roles.items())
-        warn(f"{name}: columns are taken by their order: {taken}")
-    if unused := [column for index, column in enumerate(names) if index not in roles.values()]:
+    roles, by_order = _assign_columns(table, name, columns or {}, keys, keep)
+    if by_order:
+        warn(f"{name}: columns are taken by their order: {_listed(names, roles)}", TilpNotice)
+    used = {*roles.values(), *(names.index(column) for column in keep)}
+    if unused := [column for index, column in enumerate(names) if index not in used]:
         warn(f"{name}: columns not used: {', '.join(unused)}")
     return roles
+
+
+def _listed(names: Sequence[str], roles: Roles) -> str:
+    return ", ".join(f"{role} = {names[roles[role]]}" for role in ROLES if role in roles)
+
+
+def sample_cells(frame: pl.DataFrame) -> list[list[str]]:
+    """Return the first cells of each column as text; none of what holds neither names nor dates."""
+    sample = []
+    for column in frame.head(_SAMPLE_ROWS):
+        try:
+            sample.append(as_text(column, "", "").fill_null("").to_list())
+        except DataError:
+            sample.append(["other"])
+    return sample
+
+
+def long_table(
+    name: str, table: TextTable, columns: Chosen, keep: Sequence[str]
+) -> tuple[TextTable, dict[str, str]]:
+    """Return a wide table with a row for each attribute, and how its columns were called.
+
+    The relation of an attribute is the name of its column.
+    """
+    names, columns = table.names or (), columns or {}
+    if not names or {"relation", "object"} & columns.keys():
+        raise DataError(f"{name}: --wide takes relations from a header, and objects from all cells")
+    first = {} if "subject" in columns else {"subject": names[0]}
+    roles, _ = _assign_columns(table, name, {**first, **columns}, ["subject"], keep)
+    used = sorted({*roles.values(), *(names.index(column) for column in keep)})
+    rest = [index for index in range(len(names)) if index not in used]
+    relations = [names[index].strip() for index in rest]
+    if not rest or len(set(relations)) < len(rest):
+        raise DataError(f"{name}: --wide needs other columns, each of its own name, for relations")
+    warn(f"{name}: {_listed(names, roles)}; relations are {', '.join(relations)}", TilpNotice)
+    cells = {f"{i}": as_text(table.frame.to_series(i), name, names[i]) for i in [*used, *rest]}
+    others, attributes = [f"{index}" for index in used], [f"{index}" for index in rest]
+    wide = pl.DataFrame(cells).with_row_index("row")
+    long = wide.unpivot(attributes, index=["row", *others], variable_name="r", value_name="o")
+    long = long.filter(pl.col("o").str.strip_chars() != "").sort("row", maintain_order=True)
+    long = long.with_columns(pl.col("r").replace_strict(attributes, relations))
+    by_index = {index: role for role, index in roles.items()}
+    new_names = [*(by_index.get(index, names[index]) for index in used), "relation", "object"]
+    lines = [table.lines[row] for row in long["row"]]
+    called = {role: names[index] for role, index in roles.items()}
+    return TextTable(tuple(new_names), long.select(*others, "r", "o"), lines), called
+
+
+def full_rows(table: TextTable, roles: Roles, name: str) -> pl.Series:
+    """Return the mask of rows whose subject, relation and object are not empty."""
+    mask = pl.repeat(True, len(table.frame), dtype=pl.Boolean, eager=True)
+    for role in sorted(_KEY_ROLES & roles.keys()):
+        mask &= as_text(table.frame.to_series(roles[role]), name, role).fill_null("") != ""
+    return mask
 
 
 def split_masks(name: str, table: TextTable, roles: Roles) -> Iterator[tuple[str, pl.Series]]:
@@ -176,12 +274,21 @@ def split_masks(name: str, table: TextTable, roles: Roles) -> Iterator[tuple[str
 
 
 def _refuse_unknown_header(name: str, table: TextTable, roles: Roles) -> None:
-    """Refuse a first row with a malformed date before one with a known date: a header."""
+    """Refuse a malformed date before a known one, which is a header, and dates as objects."""
+    if "relation" in roles and len(table.frame):
+        objects = table.frame.to_series(roles["object"]).head(_SAMPLE_ROWS).fill_null("")
+        if all(map(looks_like_date, objects)):
+            raise DataError(
+                f"{name}, line {table.lines[0]}: the third column holds dates, where facts have an "
+                "object. If every row says the same, name it: --relation-name playsFor "
+                "(relation_name=…); if dates are objects, say --no-header (header=False)."
+            )
     dates = [table.frame.to_series(roles[role]) for role in ("start", "date") if role in roles]
     if not dates or len(table.frame) < 2:
         return
-    first, second = (parse_date(dates[0][row] or "").kind for row in (0, 1))
-    if first is DateKind.MALFORMED and second is DateKind.KNOWN:
+    first, second = (dates[0][row] or "" for row in (0, 1))
+    malformed = parse_date(first).kind is DateKind.MALFORMED and not looks_like_date(first)
+    if malformed and (looks_like_date(second) or parse_date(second).kind is DateKind.KNOWN):
         cells = ", ".join(cell or "" for cell in table.frame.row(0))
         raise DataError(
             f"{name}, line {table.lines[0]}: {cells} looks like a header, but its names are not "
@@ -190,19 +297,23 @@ def _refuse_unknown_header(name: str, table: TextTable, roles: Roles) -> None:
         )
 
 
-def fact_frame(name: str, table: TextTable, roles: Roles) -> pl.DataFrame:
+def fact_frame(
+    name: str, table: TextTable, roles: Roles, relation_name: str | None = None
+) -> pl.DataFrame:
     """Return the columns of facts as text, with names in every row."""
     columns: dict[str, pl.Series] = {}
     for role in FACT_COLUMNS:
         index = roles.get(role, roles.get("date") if role in ("start", "end") else None)
         if index is None:
-            columns[role] = pl.repeat(None, len(table.frame), dtype=pl.String, eager=True)
+            value = relation_name if role == "relation" else None
+            columns[role] = pl.repeat(value, len(table.frame), dtype=pl.String, eager=True)
             continue
         column = columns[role] = as_text(table.frame.to_series(index), name, role)
         if role in _KEY_ROLES and (absent := column.fill_null("") == "").any():
             raise DataError(
                 f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is empty; "
-                "every fact has a subject, a relation and an object. Fill it in or remove the row."
+                "every fact has a subject, a relation and an object. Fill it in or remove the row, "
+                "or leave it out (--on-error skip)."
             )
     for mark, (values, meaning) in _MARKS.items():
         if mark not in roles:
@@ -223,6 +334,17 @@ def first_line(table: TextTable, mask: pl.Series) -> int:
     return table.lines[int(mask.arg_max() or 0)]
 
 
+def _dates_as_text(column: pl.Series) -> pl.Series:
+    """Format dates of any size; polars itself panics beyond its own range."""
+    if isinstance(column.dtype, pl.Datetime) and column.dtype.time_zone is not None:
+        column = column.dt.replace_time_zone(None)
+    unit = str(getattr(column.dtype, "time_unit", ""))
+    days = pl.Series(column.to_physical().cast(pl.Int64) // _UNITS_A_DAY.get(unit, 1))
+    distinct = days.drop_nulls().unique()
+    texts = [format_time(day, Unit.DAY) for day in distinct]
+    return days.replace_strict(distinct, texts, default=None, return_dtype=pl.String)
+
+
 def as_text(column: pl.Series, source: str, role: str) -> pl.Series:
     """Return a column as text; whole floats (integers with gaps, in pandas) as integers."""
     dtype = column.dtype
@@ -238,7 +360,7 @@ def as_text(column: pl.Series, source: str, role: str) -> pl.Series:
         if not days.is_between(-_MAX_DAYS, _MAX_DAYS).all():
             what = f"column {column.name!r} ({role}) holds a date past the year 260,000"
             raise DataError(f"{source}: {what}; correct it, or leave it empty")
-        return column.dt.strftime("%Y-%m-%d")
+        return _dates_as_text(column)
     if dtype.is_integer() or dtype in (pl.Categorical, pl.Enum, pl.Null):
         return column.cast(pl.String)
     raise DataError(f"{source}: column {column.name!r} ({role}) holds {dtype}, not names or dates")

@@ -2,23 +2,33 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 
-from tilp.errors import DataError, TilpError
-from tilp.graph import SPLITS, FactTable, TemporalGraph, build_graph
-from tilp.io import tables
-from tilp.io.frames import SPLIT_NAMES, Chosen, fact_frame, find_roles, is_header, split_masks, warn
+from tilp._utils.arrays import Floats
+from tilp.errors import DataError, TilpError, TilpNotice
+from tilp.graph import SPLITS, Defect, FactTable, TemporalGraph, build_graph
+from tilp.graph.graph import DEFECT_SCHEMA
+from tilp.io import frames, tables
+from tilp.io.date_shapes import check_form, normalise_dates
+from tilp.io.frames import SPLIT_NAMES, warn
 from tilp.io.packed.open import is_packed, open_checked
+from tilp.io.records import EXCEL_SUFFIXES, is_database
+from tilp.io.text import TextTable
 from tilp.types import OnError, Unit, choose
 
-_SUFFIXES = (".tsv", ".txt", ".csv", *tables.PARQUET_SUFFIXES)
+_SUFFIXES = (
+    *(".tsv", ".txt", ".csv", ".jsonl", ".ndjson"),
+    *tables.PARQUET_SUFFIXES,
+    *EXCEL_SUFFIXES,
+)
 _ID_FILES = {"entity2id": "entities", "relation2id": "relations"}  # entities.tsv replaces them
 _PADDING = ("0", "-1")  # last of five columns, in folders with such files
 
@@ -30,24 +40,42 @@ def read(
     on_error: OnError | str = OnError.REPAIR,
     columns: Mapping[str, str] | None = None,
     header: bool | None = None,
+    relation_name: str | None = None,
+    wide: bool = False,
+    date_format: str | None = None,
+    keep: Sequence[str] = (),
+    sql: str | None = None,
+    like: TemporalGraph | None = None,
 ) -> TemporalGraph:
     """Read a temporal graph.
 
     Args:
         source: a file, a folder with the splits (`train`, `valid`, `test`) as files, a frame
-            (polars, pandas or Arrow), or a mapping from split to any of these. Files are TSV or
-            CSV, gzipped or not, or Parquet. A folder may hold `entities.tsv` and `relations.tsv`
-            (id, key, label) and `attributes.tsv` (entity id, then numbers), or `entity2id.txt` and
-            `relation2id.txt` with names and ids, either first, whose facts have ids and perhaps
-            whole numbers as times. Or a folder that `pack` made, which is opened as it is.
+            (polars, pandas or Arrow), a networkx graph, or a mapping from split to any of these.
+            Files are TSV or CSV, gzipped or not, Parquet, JSON lines, Excel, SQLite or DuckDB. A
+            folder may hold `entities.tsv` and `relations.tsv` (id, key, label) and
+            `attributes.tsv` (entity id, then numbers), or `entity2id.txt` and `relation2id.txt`
+            with names and ids, either first, whose facts have ids and perhaps whole numbers as
+            times. Or a folder that `pack` made, which is opened as it is.
         unit: what times count: year, month, day or integer; by default the finest in which at
             least 90 % of the known dates are complete.
-        on_error: what to do with malformed dates and with starts after their ends: 'repair'
-            (unknown; end = start; the default), 'skip' the row, or 'raise'.
+        on_error: what to do with malformed dates, with starts after their ends and with rows
+            without a name: 'repair' (unknown; end = start; left out; the default), 'skip' the
+            row, or 'raise'.
         columns: column names by role, where they do not speak for themselves: subject,
             relation, object, and start and end, or date, and split, estimated and walked_only.
-            Files then have a header.
+            Roles that are not given are recognised. Files then have a header.
         header: whether files begin with a row of column names; detected by default.
+        relation_name: the relation of every row, for a table without such a column.
+        wide: whether each row has a subject, in the first column unless `columns` says
+            otherwise, and its attributes, which become facts with the dates of the row. The
+            names of their columns are the relations. False by default.
+        date_format: how dates are written: 'day-first', 'month-first', 'digits', 'seasons',
+            'excel', or a format of `strptime`; by default recognised.
+        keep: names of columns with numbers to keep as attributes of the subjects.
+        sql: the query whose result is read from a database; by default its only table.
+        like: a graph that was read before: its columns, relation name and date format count
+            where they fit and no other is given.
 
     Raises:
         DataError: what cannot be read, naming file, line, column, what was found and the remedy.
@@ -60,8 +88,11 @@ def read(
     """
     on_error = choose(OnError, on_error, "on_error")
     chosen_unit = None if unit is None else choose(Unit, unit, "unit")
+    given = {"relation_name": relation_name, "wide": wide, "keep": tuple(keep), "sql": sql}
+    if relation_name is not None and (wide or "relation" in (columns or {}) or not relation_name):
+        raise TilpError("relation_name goes with neither wide nor a relation column, nor is it ''")
     if isinstance(source, (str, Path)) and is_packed(Path(source).expanduser()):
-        if columns or header is not None:
+        if columns or header is not None or date_format or any(given.values()):
             raise TilpError(f"{source}: a packed graph has no columns to choose and no header")
         graph = open_checked(Path(source).expanduser(), chosen_unit, on_error)
         warn_of_defects(graph)
@@ -74,48 +105,117 @@ def read(
         k: tables.read_labels(file, either_way=_stem(file) in _ID_FILES)
         for k, file in sorted(files.items())
     }
+    check_form(date_format)
+    remembered = {} if like is None else like.reading
+    header = True if header is None and (columns or wide) else header
+    reader = _TableReader(columns or {}, header, on_error, with_ids, given, remembered)
     facts: list[FactTable] = []
     for split, part, prefix in sources.facts:
-        facts += _fact_tables(part, split, columns, header, prefix, with_ids=with_ids)
+        facts += reader.fact_tables(part, split, prefix)
     if not facts:
         raise TilpError("there is nothing to read: the table is empty")
-    values = None if attributes is None else tables.read_attributes(attributes)
+    for table in facts if not sources.is_written else ():
+        if not len(table.frame):
+            warn(f"{table.source}: no facts, so {table.split} is empty")
+    values = {} if attributes is None else tables.read_attributes(attributes)
     unit = chosen_unit or sources.unit
     if unit is None and with_ids and all(_counts_time(table.frame) for table in facts):
         unit = Unit.INTEGER
+    if unit is not Unit.INTEGER and not sources.is_written:
+        form = date_format or remembered.get("date_format")
+        from_excel = any(table.source.lower().endswith(EXCEL_SUFFIXES) for table in facts)
+        facts, form, found = normalise_dates(facts, form, on_error, from_excel=from_excel)
+        reader.reading.update({"date_format": form} if form else {})
+        if found:
+            warn(f"{facts[0].source}: {found}", TilpNotice)
+    for name, parts in reader.values.items():
+        values[name] = pl.concat(ids for ids, _ in parts), np.concatenate([v for _, v in parts])
     graph = build_graph(facts, **labels, attributes=values, unit=unit, on_error=on_error)
+    reading = tables.read_reading(source) if sources.is_written else reader.reading
+    defects = pl.concat([*reader.defects, graph.defects])
+    graph = replace(graph, reading=reading, defects=defects)
     warn_of_defects(graph)
     return graph
 
 
-def _fact_tables(
-    source: Any,
-    split: str,
-    columns: Chosen,
-    header: bool | None,
-    prefix: str,
-    *,
-    with_ids: bool,
-) -> list[FactTable]:
-    if columns and header is None:
-        header = True
-    if isinstance(source, (str, Path)):
-        name = str(source)
-        with regular_file(Path(source).expanduser()) as path:
-            table = tables.read_table(path, header, is_header)
-    else:
-        name, table = "the frame", tables.as_table(tables.as_polars(source), 0)
-    if with_ids and table.frame.width == 5 and table.frame[:, 4].is_in(_PADDING).all():
-        table = replace(table, frame=table.frame[:, :4])
-    roles = find_roles(name, table, columns, header)
-    frame = fact_frame(name, table, roles)
-    if "split" not in roles:
-        return [FactTable(split, name, frame, table.lines, prefix)]
-    masks = ((SPLIT_NAMES[text], mask) for text, mask in split_masks(name, table, roles))
-    return [
-        FactTable(split, name, frame.filter(mask), list(compress(table.lines, mask)), prefix)
-        for split, mask in masks
-    ]
+@dataclass(frozen=True)
+class _TableReader:
+    """Reads tables of facts with the same options; gathers what is not in their facts."""
+
+    columns: Mapping[str, str]
+    header: bool | None
+    on_error: OnError
+    with_ids: bool
+    given: Mapping[str, Any]  # relation_name, wide, keep, sql
+    remembered: Mapping[str, Any]  # of a graph that was read alike
+    reading: dict[str, Any] = field(default_factory=dict)
+    defects: list[pl.DataFrame] = field(default_factory=list)
+    values: dict[str, list[tuple[pl.Series, Floats]]] = field(default_factory=dict)
+
+    def fact_tables(self, source: Any, split: str, prefix: str) -> list[FactTable]:
+        """Read a table; more than one if a column names the splits."""
+        name, sql = "the frame", self.given["sql"]
+        if isinstance(source, (str, Path)):
+            name = str(source)
+            one_relation = self.given["relation_name"] or self.remembered.get("relation_name")
+            least = 2 if one_relation or self.given["wide"] else 3
+            with regular_file(Path(source).expanduser()) as path:
+                table = tables.read_table(path, self.header, frames.is_header, least, sql)
+        elif sql is not None:
+            raise TilpError("sql is for files of SQLite or DuckDB, not for frames")
+        else:
+            table = tables.as_table(tables.as_polars(source), 0)
+        if self.with_ids and table.frame.width == 5 and table.frame[:, 4].is_in(_PADDING).all():
+            table = replace(table, frame=table.frame[:, :4])
+        table, roles, relation_name = self._with_roles(name, table)
+        full = frames.full_rows(table, roles, name)
+        if self.on_error is not OnError.RAISE and not full.all():
+            defect = (Defect.EMPTY_NAME.value, "", "", "row skipped")
+            rows = [(split, name, line, *defect) for line in compress(table.lines, ~full)]
+            self.defects.append(pl.DataFrame(rows, schema=DEFECT_SCHEMA, orient="row"))
+            lines = list(compress(table.lines, full))
+            table = replace(table, frame=table.frame.filter(full), lines=lines)
+        frame = frames.fact_frame(name, table, roles, relation_name)
+        if keep := self.given["keep"]:
+            at = [table.frame.to_series((table.names or ()).index(column)) for column in keep]
+            texts = [frames.as_text(c, name, "kept").alias(f"{i}") for i, c in enumerate(at)]
+            kept = TextTable(("", *keep), pl.DataFrame([frame["subject"], *texts]), table.lines)
+            for column, value in tables.number_columns(name, kept).items():
+                known = frame["subject"].filter(~np.isnan(value)), value[~np.isnan(value)]
+                self.values.setdefault(column, []).append(known)
+        if "split" not in roles:
+            return [FactTable(split, name, frame, table.lines, prefix)]
+        masks = ((SPLIT_NAMES[text], mask) for text, mask in frames.split_masks(name, table, roles))
+        return [
+            FactTable(split, name, frame.filter(mask), list(compress(table.lines, mask)), prefix)
+            for split, mask in masks
+        ]
+
+    def _with_roles(
+        self, name: str, table: TextTable
+    ) -> tuple[TextTable, frames.Roles, str | None]:
+        """Return a table with a row for each fact, the roles of its columns, and the relation."""
+        names, keep = table.names or (), self.given["keep"]
+        if absent := [column for column in keep if column not in names]:
+            raise DataError(f"{name}: no column {absent[0]!r} to keep; there are {list(names)}")
+        free = set(names).difference(self.columns.values(), keep)
+        shut = frames.DATE_ROLES if self.columns.keys() & frames.DATE_ROLES else frozenset()
+        hints = self.remembered.get("columns", {}).items()
+        columns = {role: column for role, column in hints if column in free and role not in shut}
+        columns |= dict(self.columns)
+        relation_name, wide = self.given["relation_name"], self.given["wide"]
+        if names and "relation" not in columns.keys() | frames.name_roles(names).keys():
+            wide = wide or (self.remembered.get("wide") and not relation_name)
+            relation_name = relation_name or self.remembered.get("relation_name")
+        called: dict[str, str] = {}
+        if wide:
+            (table, called), columns = frames.long_table(name, table, columns, keep), {}
+        roles = frames.find_roles(name, table, columns, self.header, relation_name, keep)
+        called = called or {role: names[index] for role, index in roles.items() if names}
+        own = {role: column for role, column in called.items() if role != column}
+        reading = {"columns": own, "wide": wide, "relation_name": relation_name}
+        self.reading.update({key: value for key, value in reading.items() if value})
+        return table, roles, relation_name
 
 
 def _stem(path: Path) -> str:
@@ -156,6 +256,11 @@ class Sources:
         """Whether names are in files such as `entity2id.txt`."""
         return any(_stem(file) in _ID_FILES for file in self.side_files.values())
 
+    @property
+    def is_written(self) -> bool:
+        """Whether `write` wrote the folder, so that dates are as `parse_date` reads them."""
+        return self.unit is not None
+
 
 def find_sources(source: Any) -> Sources:
     """Split whatever `read` takes into its parts."""
@@ -181,7 +286,9 @@ def _prefix(part: Any, split: str = "") -> str:
     if not isinstance(part, (str, Path)):
         return f"the {split} frame, row " if split else "the frame, row "
     name = str(part) if split else Path(part).name
-    return f"{name}, row " if Path(part).suffix.lower() in tables.PARQUET_SUFFIXES else f"{name}:"
+    by_row = (*tables.PARQUET_SUFFIXES, *EXCEL_SUFFIXES)
+    is_row = Path(part).suffix.lower() in by_row or is_database(Path(part).expanduser())
+    return f"{name}, row " if is_row else f"{name}:"
 
 
 def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:

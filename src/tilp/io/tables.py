@@ -13,6 +13,7 @@ from tilp._utils.arrays import Floats
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, TemporalGraph
+from tilp.io.records import edge_table, read_records
 from tilp.io.text import IsHeader, TextTable, join_tables, text_batches
 from tilp.types import TableFormat, Unit, choose
 
@@ -34,6 +35,8 @@ def as_polars(source: Any) -> pl.DataFrame:
             return pl.DataFrame(pl.from_pandas(source))
         if hasattr(source, "__arrow_c_stream__"):
             return pl.DataFrame(source)
+        if type(source).__module__.partition(".")[0] == "networkx":
+            return edge_table(source)
     except ImportError as failure:
         raise TilpError('pandas frames need an extra: pip install "tilp[pandas]"') from failure
     except (ValueError, TypeError, AttributeError, OSError, pl.exceptions.PolarsError) as failure:
@@ -41,8 +44,23 @@ def as_polars(source: Any) -> pl.DataFrame:
         raise DataError(f"the {kind} cannot be read as a table: {failure}") from failure
     raise TilpError(
         f"cannot read facts from {type(source).__name__}; give a path, a polars, pandas or Arrow "
-        "frame, or a mapping from split to one of these"
+        "frame, a networkx graph, or a mapping from split to one of these"
     )
+
+
+def is_frame(source: Any) -> bool:
+    """Return whether something is a frame that `as_polars` takes."""
+    return isinstance(source, (pl.DataFrame, pl.LazyFrame)) or hasattr(source, "__arrow_c_stream__")
+
+
+def same_kind(frame: pl.DataFrame, like: Any) -> Any:
+    """Return a frame as one of the kind that another has: pandas, pyarrow, or polars."""
+    match type(like).__module__.partition(".")[0]:
+        case "pandas":
+            return frame.to_pandas()
+        case "pyarrow":
+            return frame.to_arrow()
+    return frame
 
 
 def as_table(frame: pl.DataFrame, first_line: int) -> TextTable:
@@ -58,9 +76,12 @@ def frame_batches(frame: pl.DataFrame, size: int) -> Iterator[TextTable]:
 
 
 def read_table(
-    path: Path, header: bool | None, is_header: IsHeader, *, min_columns: int = 3
-) -> TextTable:
-    """Read a Parquet file as it is, or a delimited one as `text_batches` does."""
+    path: Path, header: bool | None, is_header: IsHeader, min_columns: int = 3,
+    sql: str | None = None,
+) -> TextTable:  # fmt: skip
+    """Read a Parquet file or records as they are, or a delimited file as `text_batches` does."""
+    if (table := read_records(path, sql)) is not None:
+        return table
     if path.suffix.lower() not in PARQUET_SUFFIXES:
         return join_tables(list(text_batches(path, header, is_header, min_columns=min_columns)))
     with parquet_errors(path):
@@ -135,7 +156,7 @@ def duplicate_id_error(path: Path, line: int, name: str | None) -> DataError:
 def read_attributes(path: Path) -> dict[str, tuple[pl.Series, Floats]]:
     """Read numbers of entities: by attribute, the ids and their values."""
     table = join_tables(list(_table_batches(path)))
-    values = _attribute_values(path, table)
+    values = number_columns(path, table)
     ids = table.frame.to_series(0)
     _refuse_duplicates(path, table, ids)
     return {name: (ids, column) for name, column in values.items()}
@@ -146,10 +167,11 @@ def attribute_batches(
 ) -> Iterator[tuple[pl.Series, dict[str, Floats], TextTable]]:
     """Yield ids and values some rows at a time, with their lines; ids may be duplicate."""
     for table in _table_batches(path, size):
-        yield table.frame.to_series(0), _attribute_values(path, table), table
+        yield table.frame.to_series(0), number_columns(path, table), table
 
 
-def _attribute_values(path: Path, table: TextTable) -> dict[str, Floats]:
+def number_columns(path: Path | str, table: TextTable) -> dict[str, Floats]:
+    """Return the numbers of each column after the first, NaN where there is none."""
     if table.names is None:
         raise DataError(f"{path}: attributes need a header: id, then a name for each number")
     columns = {}
@@ -173,7 +195,7 @@ def _table_batches(path: Path, size: int = _BATCH_SIZE) -> Iterator[TextTable]:
     return (TextTable(t.names, t.frame.cast(pl.String), t.lines) for t in tables)
 
 
-def _is_header(cells: tuple[str, ...]) -> bool:
+def _is_header(cells: tuple[str, ...], _second: tuple[str, ...] = ()) -> bool:
     return cells[0].strip().lower() in _ID_NAMES
 
 
@@ -184,11 +206,20 @@ def read_unit(folder: Path) -> Unit | None:
         return None
     try:
         return Unit(json.loads(path.read_text(encoding="utf-8"))["unit"])
-    except (ValueError, KeyError, TypeError) as failure:
+    except (ValueError, KeyError, TypeError, RecursionError) as failure:
         raise DataError(
             f"{path}: does not name a unit ({failure}); remove the file or write "
             '{"unit": "year"} with year, month, day or integer'
         ) from failure
+
+
+def read_reading(folder: Path | str) -> dict[str, Any]:
+    """Read how the facts of a folder were read before `write` wrote them."""
+    note = json.loads((Path(folder).expanduser() / "graph.json").read_text(encoding="utf-8"))
+    kinds = {"columns": dict, "wide": bool, "relation_name": str, "date_format": str}
+    reading = note.get("reading")
+    items = reading.items() if isinstance(reading, dict) else ()
+    return {name: value for name, value in items if isinstance(value, kinds.get(name, ()))}
 
 
 def write(
@@ -226,8 +257,8 @@ def write(
             values = {name: pl.Series(column) for name, column in graph.attributes.items()}
             table = pl.DataFrame({"id": graph.entities.ids, **values})
             write_table(table, partial / "attributes", format)
-        unit = json.dumps({"unit": graph.unit.value})
-        (partial / "graph.json").write_text(unit + "\n", encoding="utf-8")
+        about = {"unit": graph.unit.value, **({"reading": graph.reading} if graph.reading else {})}
+        (partial / "graph.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
     return Path(folder)
 
 

@@ -21,10 +21,11 @@ _MAX_BATCH_ROWS = 100_000
 _ROW_BYTES = 64  # about; decides how many quoted rows make a batch
 _MAX_COLUMNS = 5  # without a header
 _BOM = b"\xef\xbb\xbf"
-_SEPARATORS = "\t,;"
+_SEPARATORS = "\t,;|"
 _UNREADABLE = (OSError, EOFError, zlib.error, csv.Error)
 _OTHER_FORMATS = {
-    b"PK\x03\x04": "an Excel workbook or zip archive; save the sheet as CSV",
+    b"PK\x03\x04": "an Excel workbook or zip archive; name it .xlsx, or save the sheet as CSV",
+    b"SQLite format 3\0": "a SQLite database; tilp convert DATA --sql QUERY reads it",
     b"\xff\xfe": "UTF-16 text; save it as UTF-8, for instance with: iconv -f utf-16 -t utf-8",
     b"\xfe\xff": "UTF-16 text; save it as UTF-8, for instance with: iconv -f utf-16 -t utf-8",
     b"PAR1": "Parquet; name it .parquet",
@@ -51,13 +52,15 @@ class _Layout:
     line: int
     next_line: int
     row: tuple[str, ...]
+    second: tuple[str, ...]  # the row after it; empty if there is none
 
     @property
     def schema(self) -> dict[str, type[pl.String]]:
         return {f"{index}": pl.String for index in range(len(self.row))}
 
 
-IsHeader = Callable[[tuple[str, ...]], bool]  # whether the cells of the first row are column names
+# Whether the cells of the first row are column names, given the second row too.
+IsHeader = Callable[[tuple[str, ...], tuple[str, ...]], bool]
 
 
 def text_batches(
@@ -76,7 +79,7 @@ def text_batches(
     """
     layout = _find_layout(path, min_columns)
     if header is None:
-        header = is_header(layout.row)
+        header = is_header(layout.row, layout.second)
     names, first = (layout.row, layout.next_line) if header else (None, layout.line)
     read = _quoted_batches if layout.quoted else _plain_batches
     width = len(layout.row)
@@ -93,7 +96,7 @@ def text_batches(
 def text_slices(path: Path, rows: int, *, block_size: int = _BLOCK_SIZE) -> Iterator[TextTable]:
     """Yield a delimited file with a header in tables of so many rows; one without rows if empty."""
     rest: TextTable | None = None
-    for table in text_batches(path, True, lambda _: True, min_columns=2, size=block_size):
+    for table in text_batches(path, True, lambda *_: True, min_columns=1, size=block_size):
         rest = table if rest is None else join_tables([rest, table])
         while len(rest.frame) > rows:
             yield TextTable(rest.names, rest.frame[:rows], rest.lines[:rows])
@@ -113,7 +116,8 @@ def join_tables(tables: Sequence[TextTable]) -> TextTable:
     return TextTable(tables[0].names, frame, [line for table in tables for line in table.lines])
 
 
-def _open(path: Path) -> BinaryIO:
+def open_text(path: Path) -> BinaryIO:
+    """Open a file, gzipped or not, to read bytes."""
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return cast("BinaryIO", gzip.open(path) if zipped else path.open("rb"))
@@ -122,7 +126,7 @@ def _open(path: Path) -> BinaryIO:
 def _blocks(path: Path, size: int = _BLOCK_SIZE) -> Iterator[bytes]:
     rest = b""
     try:
-        with _open(path) as file:
+        with open_text(path) as file:
             while block := file.read(size):
                 block = rest + block
                 cut = block.rfind(b"\n") + 1
@@ -143,17 +147,17 @@ def _find_layout(path: Path, min_columns: int) -> _Layout:
     separator = _find_separator(begin)
     quoted = separator != "\t" and any(b'"' in block for block in _blocks(path))
     plain = ((line, line + 1, text.split(separator)) for line, text in _plain_lines(path))
-    rows = _quoted_rows(path, separator) if quoted else plain
+    every = _quoted_rows(path, separator) if quoted else plain
+    rows = (item for item in every if any(cell.strip() for cell in item[2]))
     for line, next_line, row in rows:
-        if not any(cell.strip() for cell in row):
-            continue
         if len(row) < min_columns:
             raise DataError(
                 f"{path}, line {line}: {len(row)} columns ({separator.join(row)[:80]!r}), but "
                 f"there must be at least {min_columns}. Separate columns by tabs, commas or "
                 "semicolons."
             )
-        return _Layout(separator, quoted, line, next_line, tuple(row))
+        second = tuple(next(rows, (0, 0, ()))[2])
+        return _Layout(separator, quoted, line, next_line, tuple(row), second)
     raise DataError(f"{path}: no rows")
 
 
@@ -212,19 +216,15 @@ def _plain_batches(
 
 
 def _read_csv(source: bytes, path: Path, layout: _Layout) -> pl.DataFrame:
-    # Polars drops a mark at the beginning, even where it is part of a cell.
-    has_mark = source.startswith(_BOM)
-    row_before = layout.separator * (len(layout.row) - 1) + "\n" if has_mark else ""
     try:
-        frame = pl.read_csv(
-            row_before.encode() + source,
+        return pl.read_csv(
+            _BOM + source,  # polars drops one, which may be part of a name in the middle of a file
             separator=layout.separator,
             quote_char=None,
             has_header=False,
             schema=layout.schema,
             raise_if_empty=False,
         )
-        return frame[1:] if has_mark else frame
     except (pl.exceptions.PolarsError, OSError) as failure:
         deque(_plain_lines(path), maxlen=0)  # raises an error where it is not UTF-8
         raise DataError(f"{path}: cannot be read as a table: {failure}") from failure
@@ -258,7 +258,7 @@ def _quoted_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[st
     """Yield rows with quotation, each with the line it begins in and the line after it."""
     line = 1
     try:
-        with _open(path) as file:
+        with open_text(path) as file:
             text = TextIOWrapper(file, "utf-8-sig", newline="")
             reader = csv.reader(text, delimiter=separator, strict=True)
             for row in reader:

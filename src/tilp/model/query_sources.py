@@ -2,9 +2,10 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,9 +15,10 @@ from tilp._utils.files import file_digest
 from tilp.errors import TilpError
 from tilp.features.entity_kinds import EntityKinds
 from tilp.graph import TemporalGraph, Vocabulary
+from tilp.io.records import EXCEL_SUFFIXES, JSON_SUFFIXES, read_records
 from tilp.io.tables import PARQUET_SUFFIXES, parquet_errors
 from tilp.io.text import text_slices
-from tilp.scoring.queries import QueryColumns, check_columns
+from tilp.scoring.queries import QueryColumns, query_frame
 from tilp.time import Interval, known_ends
 
 _SLICE = 100_000
@@ -66,9 +68,9 @@ class QueryFrame(QuerySource):
 
     name, row_name = "the queries", "query"
 
-    def __init__(self, frame: pl.DataFrame) -> None:
-        QueryColumns.of(frame.head(0))
-        self._frame = frame
+    def __init__(self, frame: pl.DataFrame, reading: Mapping[str, Any] | None = None) -> None:
+        self._frame = query_frame(frame, reading)
+        QueryColumns.of(self._frame.head(0))
 
     def digest(self) -> str:
         """Return a digest of the columns and all cells."""
@@ -84,17 +86,21 @@ class QueryFrame(QuerySource):
 
 
 class QueryFile(QuerySource):
-    """Queries in a TSV or CSV file with a header, gzipped or not, or Parquet, read in slices."""
+    """Queries in a TSV or CSV file with a header, gzipped or not, or Parquet, read in slices.
 
-    def __init__(self, path: Path | str) -> None:
-        self._path, self.name = Path(path), str(path)
+    JSON lines and Excel files are read at once. Columns are named as `query_frame` takes them.
+    """
+
+    def __init__(self, path: Path | str, reading: Mapping[str, Any] | None = None) -> None:
+        self._path, self.name, self._reading = Path(path), str(path), reading
         suffix = Path(self._path.name.lower().removesuffix(".gz")).suffix
         self._is_parquet = self._path.suffix.lower() in PARQUET_SUFFIXES
         self.row_name = f"{self._path}, {'row' if self._is_parquet else 'line'}"
-        if not self._is_parquet and suffix not in (".tsv", ".csv"):
+        self._is_records = suffix in (*JSON_SUFFIXES, *EXCEL_SUFFIXES)
+        if not self._is_parquet and not self._is_records and suffix not in (".tsv", ".csv"):
             raise TilpError(
                 f"{path}: a file of queries is .tsv, .csv or .parquet, the first two perhaps "
-                "gzipped (.gz)"
+                "gzipped (.gz), or .jsonl or .xlsx"
             )
         if not self._path.is_file():
             raise TilpError(f"{path}: no such file")
@@ -116,22 +122,32 @@ class QueryFile(QuerySource):
         return pl.concat(frames)
 
     def _frames(self, size: int) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
+        if self._is_records:
+            whole = read_records(self._path)
+            assert whole is not None
+            for first in range(0, max(1, len(whole.lines)), size):
+                rows = slice(first, first + size)
+                yield self._named(whole.frame[rows], whole.names), whole.lines[rows]
+            return
         if not self._is_parquet:
             for table in text_slices(self._path, size):
-                names = list(table.names or ())
-                check_columns(names, f"{self._path}: queries")
-                frame = table.frame.clone()
-                frame.columns = names
-                yield frame, table.lines
+                yield self._named(table.frame, table.names), table.lines
             return
         with parquet_errors(self._path):
             scan = pl.scan_parquet(self._path, glob=False)
-            check_columns(scan.collect_schema().names(), f"{self._path}: queries")
             count = scan.select(pl.len()).collect().item()
         for first in range(0, max(1, count), size):
             with parquet_errors(self._path):
                 part = scan.slice(first, size).collect()
-            yield part, range(first + 1, first + 1 + len(part))
+            yield self._named(part, part.columns), range(first + 1, first + 1 + len(part))
+
+    def _named(self, frame: pl.DataFrame, names: Sequence[str] | None) -> pl.DataFrame:
+        """Return queries with the columns of `Query`."""
+        frame, names = frame.clone(), names or ()
+        if len(set(names)) < len(names):
+            raise TilpError(f"{self._path}: two columns have the same name: {', '.join(names)}")
+        frame.columns = list(names)
+        return query_frame(frame, self._reading, f"{self._path}: queries")
 
 
 def queries_of(

@@ -22,6 +22,7 @@ from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
 from tilp.graph import TemporalGraph, known_facts, merge_facts
 from tilp.graph.queries import KnownFacts
+from tilp.io.tables import as_polars, is_frame, same_kind
 from tilp.learning.training_loop import LossCurve
 from tilp.model.batch_predict import BatchPredictor, BatchResult, BatchSettings, predict_to
 from tilp.model.config import (
@@ -421,7 +422,10 @@ class TILP(Params):
         """
         rules = self._need_fit().rules
         if relation is not None:
-            rules = rules.filter(relation=self._directed_label(relation))
+            directed = self.graph.relations.find_directed(relation)
+            label = self.graph.relations.label(directed)
+            inverse = directed >= len(self.graph.relations)
+            rules = rules.filter(lambda mined: mined.rule.head.inverse == inverse, relation=label)
         return rules.sort()
 
     def distributions(self, *, progress: Callable[[float], None] | None = None) -> Distributions:
@@ -516,23 +520,25 @@ class TILP(Params):
 
     def predict(
         self,
-        queries: Query | Iterable[Query | dict[str, Any]] | pl.DataFrame,
+        queries: Query | Iterable[Query | dict[str, Any]] | Any,
         k: int = 10,
         *,
         new_only: bool = False,
         graph: TemporalGraph | None = None,
-    ) -> pl.DataFrame:
+    ) -> Any:
         """Return the k best candidates of each query as a table.
 
         Args:
-            queries: One query or many; mappings and frames have the fields of `Query`.
+            queries: One query or many; mappings have the fields of `Query`, and frames (polars,
+                pandas or Arrow) these or the columns of the table that the model's graph is from.
             k: How many candidates a query gets (int, default 10).
             new_only: Leave out answers that train already has at that time (default False).
             graph: Evidence, whose entities may all be new (default None: the model's graph).
 
         Returns:
             A row for each candidate: the query, its rank, name, id, score, share of the scores
-            of all entities, whether train already has it, and the file and line of that fact.
+            of all entities, whether train already has it, and the file and line of that fact. A
+            frame of the kind that the queries are; of polars, if they are no frame.
 
         Raises:
             TilpError: A query has an unknown name or date; the message says which.
@@ -545,19 +551,20 @@ class TILP(Params):
             >>> model.predict(query, k=2).select("rank", "candidate").rows()
             [(1, 'Dedbridge'), (2, 'Prolberg')]
         """
-        if isinstance(queries, pl.DataFrame):
-            columns = QueryColumns.of(queries)
+        if is_frame(queries):
+            columns = QueryColumns.of(as_polars(queries), self.graph.reading)
         else:
             columns = QueryColumns.of_queries(read_queries(queries))
         predictor = self._predictor(k, graph, new_only=new_only)
         with self._workers() as workers:
             best = predictor.top_candidates(columns.table(predictor.graph), workers)
-        return best.frame(predictor.graph, np.arange(len(columns)), columns.text)
+        answers = best.frame(predictor.graph, np.arange(len(columns)), columns.text)
+        return same_kind(answers, queries)
 
     def predict_to(
         self,
         folder: Path | str,
-        queries: Path | str | pl.DataFrame,
+        queries: Path | str | Any,
         k: int = 10,
         *,
         new_only: bool = False,
@@ -575,7 +582,7 @@ class TILP(Params):
         Args:
             folder: For the parts, which have the columns of `predict`, and a note about them.
             queries: A file (TSV, CSV, gzipped or not, Parquet), which is read part by part, or a
-                frame, with the columns of `Query`.
+                frame of any kind, with columns as for `predict`.
             k: How many candidates a query gets (int, default 10).
             new_only: Leave out answers that train already has at that time (default False).
             explain: Explain this many candidates of each query, in a column `explanation` as
@@ -592,7 +599,8 @@ class TILP(Params):
         """
         skip = choose(types.OnInvalidQuery, on_error, "on_error") is types.OnInvalidQuery.SKIP
         settings = BatchSettings(k, new_only, explain, skip, part_size)
-        source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
+        reading, is_file = self.graph.reading, not is_frame(queries)
+        source = QueryFile(queries, reading) if is_file else QueryFrame(as_polars(queries), reading)
         top_k = self._predictor(k, graph, new_only=new_only)
         explainer = self._explainer(graph) if explain else None
         predictor = BatchPredictor(top_k, explainer, explain)

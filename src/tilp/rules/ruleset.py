@@ -328,9 +328,12 @@ class RuleSet:
     @classmethod
     def read_csv(cls, path: Path | str) -> RuleSet:
         """Read a file that `write_csv` wrote."""
-        with Path(path).open(encoding="utf-8", newline="") as file:
-            table = csv.DictReader(file)
-            return cls(_from_record(dict, row, path, table.line_num) for row in table)
+        try:
+            with Path(path).open(encoding="utf-8-sig", newline="") as file:
+                table = csv.DictReader(file)
+                return cls(_from_record(dict, row, path, table.line_num) for row in table)
+        except (UnicodeDecodeError, csv.Error) as failure:
+            raise DataError(f"{path}: not CSV in UTF-8 ({failure})") from failure
 
 
 def _to_record(mined: MinedRule) -> dict[str, object]:

@@ -13,6 +13,8 @@ import polars as pl
 from tilp._utils.arrays import Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
+from tilp.io.date_shapes import read_query_date
+from tilp.io.frames import as_text, name_roles, sample_cells, warn
 from tilp.time import OPEN_END, UNKNOWN, Interval, format_time, parse_date
 from tilp.types import Unit
 
@@ -96,6 +98,17 @@ def with_dates(query: Query, asked: QueryTable, unit: Unit) -> Query:
     return replace(query, start=start, end=end) if undated and (start or end) else query
 
 
+def plain_dates(query: Query, graph: TemporalGraph) -> Query:
+    """Return a query whose dates, written as those of the graph's table were, are plain ones."""
+    form, dates = graph.reading.get("date_format"), {"start": query.start, "end": query.end}
+    read = {
+        role: read_query_date(date, role, form, graph.unit)
+        for role, date in dates.items()
+        if isinstance(date, str)
+    }
+    return replace(query, **read) if read != dates else query
+
+
 def query_table(graph: TemporalGraph, queries: Sequence[Query]) -> QueryTable:
     """Encode queries as columns of integers."""
     rows = []
@@ -119,6 +132,7 @@ def encode_query(
     graph: TemporalGraph, query: Query, *, near: bool = True
 ) -> tuple[int, int, int, int]:
     """Return the ids of a complete query: entity, directed relation, start, end; see `find`."""
+    query = plain_dates(query, graph)
     subject = graph.entities.find(query.given, near=near)
     relation = graph.relations.find(str(query.relation), near=near)
     if _is_empty(query.subject):
@@ -132,16 +146,39 @@ _ORDER = ("subject", "relation", "object", "start", "end")
 _DATES = ("start", "end")
 
 
-def check_columns(names: Sequence[str], source: str = "queries") -> None:
-    """Raise an error unless a table has the columns of queries."""
-    unknown = [name for name in names if name not in _COLUMNS]
-    if unknown or "relation" not in names:
-        wrong = f"{', '.join(map(repr, unknown))} is none of a query's"
+def query_frame(
+    frame: pl.DataFrame, reading: Mapping[str, Any] | None = None, source: str = "queries"
+) -> pl.DataFrame:
+    """Return a table of queries with the columns of `Query`; raise an error if it is none.
+
+    Columns are called as those of facts may be, or as in the model's table (`reading`).
+    """
+    names, reading = frame.columns, reading or {}
+    fields = {name: [role] for name in names for role, at in reading.get("columns", {}).items()
+              if at == name and role in (*_COLUMNS, "date")}  # fmt: skip
+    for role, indices in name_roles(names, sample_cells(frame)).items():
+        free = [names[i] for i in indices if names[i] not in fields and names[i] not in _COLUMNS]
+        for name in [name for name in names if name == role] or free[:1]:
+            fields.setdefault(name, [role] if role in (*_COLUMNS, "date") else [])
+    columns = {
+        part: frame[name]
+        for name, roles in fields.items()
+        for role in roles
+        for part in (_DATES if role == "date" else (role,))
+    }
+    if "relation" not in columns and reading.get("relation_name"):
+        columns["relation"] = pl.repeat(reading["relation_name"], len(frame), eager=True)
+    unused = [name for name in names if not fields.get(name)]
+    if "relation" not in columns or (unused and not {"subject", "object"} & columns.keys()):
+        wrong = f"{', '.join(map(repr, unused))} is none of a query's"
         raise TilpError(
-            f"{source} have the columns {', '.join(names)}: {wrong if unknown else 'no relation'}. "
+            f"{source} have the columns {', '.join(names)}: {wrong if unused else 'no relation'}. "
             f"The first line names the columns, which can be {', '.join(_COLUMNS)}; relation "
             "is needed"
         )
+    if unused:
+        warn(f"{source}: columns not used: {', '.join(unused)}")
+    return pl.DataFrame({name: column.alias(name) for name, column in columns.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +189,9 @@ class QueryColumns:
     times: pl.DataFrame  # start and end
 
     @classmethod
-    def of(cls, frame: pl.DataFrame) -> QueryColumns:
-        """Read a frame with the columns of `Query`."""
-        check_columns(frame.columns)
+    def of(cls, frame: pl.DataFrame, reading: Mapping[str, Any] | None = None) -> QueryColumns:
+        """Read a frame with columns as `query_frame` takes them."""
+        frame = query_frame(frame, reading)
         text, times = {}, {}
         for name in _ORDER:
             absent = pl.repeat(None, len(frame), dtype=pl.Null, eager=True)
@@ -193,7 +230,9 @@ class QueryColumns:
         name = self.text["subject"].zip_with(pl.Series(has_subject), self.text["object"])
         subject = graph.entities.find_all(name)
         relation = graph.relations.find_all(self.text["relation"])
-        (start, wrong_start), (end, wrong_end) = (self._times(date, graph.unit) for date in _DATES)
+        form = graph.reading.get("date_format")
+        times = (self._times(date, graph.unit, form) for date in _DATES)
+        (start, wrong_start), (end, wrong_end) = times
         both_known = (start != UNKNOWN) & (end != UNKNOWN)
         valid = (
             (has_subject != has_object)
@@ -230,11 +269,11 @@ class QueryColumns:
     def _is_given(self, name: str) -> Mask:
         return (self.text[name].fill_null("") != "").to_numpy()
 
-    def _times(self, name: str, unit: Unit) -> tuple[Ints, Mask]:
+    def _times(self, name: str, unit: Unit, form: str | None) -> tuple[Ints, Mask]:
         """Return the time of each date, and a mask of those that cannot be read."""
         text, integer = self.text[name], self.times[name]
         distinct = text.filter(integer.is_null()).drop_nulls().unique(maintain_order=True)
-        spans = [_span(date, unit) for date in distinct]
+        spans = [_span(date, unit, name, form) for date in distinct]
         end = 0 if name == "start" else 1
         # The last element is for dates that are not given.
         parsed = np.array([UNKNOWN if span is None else span[end] for span in spans] + [UNKNOWN])
@@ -248,8 +287,11 @@ class QueryColumns:
 
 
 @lru_cache(2**16)
-def _span(text: str, unit: Unit) -> tuple[int, int] | None:
-    return parse_date(text).span(unit)
+def _span(text: str, unit: Unit, role: str, form: str | None) -> tuple[int, int] | None:
+    try:
+        return parse_date(read_query_date(text, role, form, unit)).span(unit)
+    except TilpError:  # day or month first
+        return None
 
 
 def _as_text(column: pl.Series) -> pl.Series:
@@ -259,5 +301,7 @@ def _as_text(column: pl.Series) -> pl.Series:
         raise TilpError(f"the column {holds}, not names or dates")
     if column.dtype == pl.String or column.dtype.is_integer() or column.dtype == pl.Null:
         return column.cast(pl.String)
+    if column.dtype in (pl.Date, pl.Datetime):
+        return as_text(column, "the queries", column.name)
     values = [None if value is None else str(value) for value in column]
     return pl.Series(column.name, values, dtype=pl.String)

@@ -183,7 +183,8 @@ def released(data: TemporalGraph, folder: Path, background: str | None = None) -
         train = pl.concat(part.with_columns(walked_only=pl.lit(flag)) for part, flag in parts)
         splits = {**tables, "train": train}
         frames = {split: part.drop("from", "to") for split, part in splits.items()}
-        return rebuild_graph(frames, data.entities, data.relations, data.unit, files)
+        names = data.entities, data.relations
+        return rebuild_graph(frames, *names, data.unit, files, reading=data.reading)
 
     learned = build(extra.join(held_out, on=_KEY, how="anti"))
     return Released(build(extra.clear()), learned, build(extra))

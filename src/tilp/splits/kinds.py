@@ -51,8 +51,8 @@ def reassign_splits(
     marks = pl.Series("estimated", ESTIMATED).gather(estimated)
     table = table.with_columns(marks, graph.source_column())
     frames = {s: table.filter(pl.Series(split_ids == index)) for index, s in enumerate(SPLITS)}
-    files, attributes = graph.source_files, graph.attributes
-    return rebuild_graph(frames, graph.entities, graph.relations, graph.unit, files, attributes)
+    context = graph.source_files, graph.attributes, graph.reading
+    return rebuild_graph(frames, graph.entities, graph.relations, graph.unit, *context)
 
 
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)

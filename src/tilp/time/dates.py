@@ -39,6 +39,14 @@ _CALENDAR_YEAR = 9999  # plain integers beyond are counters or seconds, not year
 _COMPLETE_SHARE = 0.9
 
 
+def span_of_digits(unit: Unit) -> tuple[int, int]:
+    """Return the first and last time in a unit that `parse_date` can read."""
+    digits = "9" * (_MAX_INTEGER_DIGITS if unit is Unit.INTEGER else _MAX_YEAR_DIGITS)
+    first, last = (parse_date(text).span(unit) for text in (f"-{digits}", digits))
+    assert first is not None and last is not None
+    return first[0], last[1]
+
+
 class DateKind(StrEnum):
     """Kind of a date's text."""
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from tilp._utils.arrays import Ids, Mask
 from tilp._utils.random import keyed_uniform
-from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time
+from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time, span_of_digits
 from tilp.time.durations import Durations, last_start
 from tilp.time.interval import Times, known_ends
 from tilp.types import Estimate, Missing, choose
@@ -117,6 +117,9 @@ def impute(
     uniform = keyed_uniform(seed, *fact) if drawn else None
     start, end = durations.estimate(graph.relation, graph.start, graph.end, uniform)
     new_start, new_end = start != graph.start, end != graph.end
+    low, high = span_of_digits(graph.unit)  # what is written can be read back
+    start, end = (np.where(new, np.clip(times, low, high), times)
+                  for new, times in ((new_start, start), (new_end, end)))  # fmt: skip
     texts = graph.texts.to_list()
     start_text, end_text = graph.start_text.copy(), graph.end_text.copy()
     index_of = {text: index for index, text in reversed(list(enumerate(texts)))}

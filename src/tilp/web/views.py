@@ -21,7 +21,7 @@ from tilp.rules import Phrasings, RuleSet
 from tilp.rules.picture import draw_rule
 from tilp.rules.temporal import gap_parts
 from tilp.scoring import Predictions, Query, TopKPredictor
-from tilp.scoring.queries import query_table, read_queries, with_dates
+from tilp.scoring.queries import plain_dates, query_table, read_queries, with_dates
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.time.bins import parse_length
 from tilp.types import RuleOrder, Unit
@@ -77,7 +77,7 @@ class ModelView:
             if row >= len(graph):
                 raise UnknownNameError(f"no fact has the id {row}; there are {len(graph):,}")
             walked.append(WalkedFact(row, graph.fact(row), inverse))
-        (parsed,) = read_queries([query])
+        (parsed,) = (plain_dates(query, graph) for query in read_queries([query]))
         table = query_table(graph, [parsed])  # refuses unknown names and dates
         asked = with_dates(parsed, self._scorer.rule_scorer.resolve_dates(table), graph.unit)
         name = graph.entities.label(graph.entities.find(candidate))
