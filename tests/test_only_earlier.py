@@ -147,6 +147,7 @@ def test_features_are_those_of_the_past(asked, scale):
         past_counts = CandidateCounts(past, past_prior)
         past_counts._typical = 0.0
         expected = past_counts.features(plain, past_known, *candidates)
+        expected[:, -1] = 0.0  # kinds would need the later facts of all entities
         np.testing.assert_allclose(counts.features(query, mine_known, *candidates), expected)
         weights = counted[query.directed_relation[0]]
         np.testing.assert_allclose(total[index], expected @ weights, atol=1e-9)
