@@ -354,7 +354,7 @@ def test_saved_models_answer_the_same(
     assert again.predict_time(*names).to_json() == model.predict_time(*names).to_json()
     without = tilp.TILP(max_length=1, features="none", time_model=False).fit(world)
     without = tilp.load(without.save(tmp_path / "without"))
-    with pytest.raises(TilpError, match="fit it again"):
+    with pytest.raises(TilpError, match="no time model"):
         without.predict_time(*names)
     note = json.loads((tmp_path / "without" / "model.json").read_text())
     assert note["time_sha256"] is None
