@@ -24,7 +24,7 @@ from strategies import (
 )
 from tilp.graph import QueryTable
 from tilp.learning import KNOWN_KINDS, Mark, PopularityPrior, known_answers
-from tilp.time import Interval, known_ends
+from tilp.time import OPEN_END, Interval, known_ends
 
 SEEDS = st.integers(0, 2**32 - 1)
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
@@ -191,13 +191,32 @@ def test_the_prior_of_entities_is_that_of_the_distribution(graph):
     head, entity = (
         one.reshape(-1).astype(np.int32) for one in np.indices((prior.n_directed, size), np.int32)
     )
-    found = prior.probabilities(head, entity).reshape(prior.n_directed, size)
+    latest = np.full(len(head), OPEN_END)
+    found = prior.probabilities(head, entity, latest).reshape(prior.n_directed, size)
     assert found.sum(axis=1) == pytest.approx(np.ones(prior.n_directed))
     for number in range(prior.n_directed):
         part = slice(prior.offsets[number], prior.offsets[number + 1])
         expected = np.full(size, prior.min_probability)
         expected[prior.entity[part]] = prior.probability[part]
         assert found[number] == pytest.approx(expected)
+
+
+@NO_WARNING
+@settings(max_examples=40)
+@given(graphs(), st.integers(1, 3))
+def test_the_most_frequent_answers_are_listed_and_others_have_the_least_probability(graph, most):
+    prior = replace(PopularityPrior.from_graph(graph), max_listed=most)
+    offsets, rows = prior.listed
+    for head in range(prior.n_directed):
+        part = range(prior.offsets[head], prior.offsets[head + 1])
+        expected = sorted(part, key=lambda row: (-prior.count[row], row))[:most]
+        assert rows[offsets[head] : offsets[head + 1]].tolist() == sorted(expected)
+        entity = prior.entity[part.start : part.stop]
+        heads, latest = np.full(len(part), head, np.int32), np.full(len(part), OPEN_END)
+        found = prior.probabilities(heads, entity, latest)
+        for row, probability in zip(part, found.tolist(), strict=True):
+            least = prior.min_probability
+            assert probability == (prior.probability[row] if row in expected else least)
 
 
 @NO_WARNING

@@ -143,6 +143,12 @@ class Part(StrEnum):
         return cls.STACKING if value == "mixing" else None  # its name in 0.1
 
 
+class EvaluationTask(StrEnum):
+    """What an evaluation asks for: the subject or object of a fact, or its time."""
+
+    LINK, TIME = "link", "time"
+
+
 class Task(StrEnum):
     """What a model is for."""
 

@@ -25,8 +25,7 @@ class CandidateCounts:
     `degree` is the logarithm of 1 + the candidate's facts, relative to the median of entities with
     facts; `popularity` that of 1 + the facts that have it as an answer of the query's relation. The
     next are 1 for an answer that is known at another time, by when that is. `kind` is 1 for a
-    candidate of a kind that the relation never has as an answer; where counts are of earlier facts,
-    it is 0.
+    candidate of a kind that the relation never has as an answer.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class CandidateCounts:
         index = np.searchsorted(keys[:-1], query * n_entities + candidate)
         row = np.flatnonzero(keys[index] == query * n_entities + candidate)
         features[row, 2 + known.mark[index[row]] - Mark.KNOWN] = 1.0
-        if self._by_start is None:
+        if self._by_start is None:  # kinds would be those of later facts too
             features[:, -1] = self.kinds.never(queries, offsets, candidate)
         return features
 
