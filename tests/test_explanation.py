@@ -664,26 +664,6 @@ def test_an_explanation_without_reasons_can_be_shown():
     assert empty.to_json()["reasons"] == [] and empty.to_json()["rest"]["count"] == 0
 
 
-@pytest.mark.parametrize("model", ["none"], indirect=True)
-def test_old_names_of_explanations_work_and_warn(world, model):
-    query, answer = asked(world)[0]
-    found = model.explain(query, answer)
-    reason, step = found.reasons[0], found.ablation.facts[0]
-    for owner, old, new in (
-        (found, "fall", "ablation"),
-        (found, "top", "max_reasons"),
-        (found.ablation, "fall", "drop"),
-        (found.ablation, "score", "score_without"),
-        (reason, "words", "text"),
-        (step, "number", "fact_id"),
-    ):
-        name = type(owner).__name__
-        with pytest.warns(DeprecationWarning, match=rf"{name}\.{old} is now {name}\.{new}"):
-            assert getattr(owner, old) == getattr(owner, new)
-    with pytest.warns(DeprecationWarning, match=r"tilp\.scoring\.Predictions"):
-        assert tilp.scoring.Answers is type(model.ask(query))
-
-
 # the estimator
 
 

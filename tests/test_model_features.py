@@ -159,7 +159,6 @@ def test_several_parts_are_left_out_in_any_order_and_shape():
     one, two = (TILP(config=config) for config in configs)
     assert one.settings == two.settings
     assert one.settings.without == (Part.SOFT_WALKS, Part.STACKING)
-    assert TILPConfig(without="mixing").without == (Part.STACKING,)  # its name in 0.1
     as_text = json.loads(json.dumps(one.settings.to_json()))
     assert ModelSettings.from_json(as_text) == one.settings
     everything = TILP(features="full", **quick(without=list(Part))).fit(small_world())

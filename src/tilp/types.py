@@ -3,7 +3,6 @@
 from enum import StrEnum
 from typing import Self, TypeVar
 
-from tilp._deprecated import renamed_attributes
 from tilp.errors import TilpError
 
 MAX_RULES = 3_000
@@ -138,10 +137,6 @@ class Part(StrEnum):
     KINDS = "kinds"
     VALID = "valid"
 
-    @classmethod
-    def _missing_(cls, value: object) -> Self | None:
-        return cls.STACKING if value == "mixing" else None  # its name in 0.1
-
 
 class Task(StrEnum):
     """What a model is for."""
@@ -207,6 +202,3 @@ def choose(choices: type[Choice], value: str, name: str) -> Choice:
         return choices(value)
     except ValueError:
         raise TilpError(f"{name} is {value!r}; it can be {', '.join(choices)}") from None
-
-
-__getattr__ = renamed_attributes(__name__)

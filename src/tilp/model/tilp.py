@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from tilp import types
-from tilp._deprecated import RenamedAttribute, renamed_keywords
 from tilp._utils.files import locked
 from tilp._utils.memory import memory_budget
 from tilp._utils.params import Params
@@ -36,7 +35,6 @@ from tilp.model.config import (
     TILPConfig,
     check_length,
     find_effort,
-    parameters_of_0_1,
     resolve_effort,
     tilp_arguments,
 )
@@ -120,10 +118,7 @@ class TILP(Params):
     forecasts = False
     _saved: SavedState | None = None  # what it was loaded from, or saved to
     _UNSHOWN = ("n_jobs", "memory", "backend", "address")
-    threads = RenamedAttribute("n_jobs")
-    learned = RenamedAttribute("feature_weights")
 
-    @parameters_of_0_1
     def __init__(
         self,
         max_length: int = 3,
@@ -676,7 +671,6 @@ class TILP(Params):
     ) -> TopKPredictor:
         return TopKPredictor(self.evidence(graph), self.scorer(graph), k, new_only)
 
-    @renamed_keywords({"top": "max_reasons", "fall": "ablation"})
     def explain(
         self,
         query: Query,

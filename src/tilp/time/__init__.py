@@ -5,7 +5,6 @@ Only this package compares times. A time is an integer in the graph's unit; a mi
 Open ones compare as minus and plus infinity; unknown ones never compare.
 """
 
-from tilp._deprecated import renamed_attributes
 from tilp.time.dates import (
     OPEN_END,
     OPEN_START,
@@ -53,5 +52,3 @@ __all__ = [
     "possible_relations", "relation_words", "temporal_relation", "temporal_relation_code",
     "temporal_relation_codes", "unit_words",
 ]  # fmt: skip
-
-__getattr__ = renamed_attributes(__name__)
