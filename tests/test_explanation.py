@@ -337,7 +337,7 @@ def test_what_was_not_looked_at_is_named(world, models, monkeypatch):
     assert adds_up((one.score for one in found.reasons), found.score) and found.score != 0
 
 
-@pytest.mark.parametrize("missing", ["unknown", "duration", "open"])
+@pytest.mark.parametrize("missing", ["duration", "open"])
 def test_reasons_add_up_however_missing_dates_are_taken(world, quick_features, missing):
     model = TILP(missing=missing, **QUICK).fit(world)
     for query, answer in asked(world, "test", 6):

@@ -169,8 +169,6 @@ def test_fit_into_the_empty_folder_one_is_in(run, tmp_path, data, monkeypatch):
         (("DATA", "--out", "m", "--max-length", "9"), "max-length"),
         (("DATA", "--out", "m", "--grain", "fine"), "fine"),
         (("DATA", "--out", "m", "--preset", "best"), "best"),
-        (("DATA", "--out", "m", "--without", "rules"), "rules"),
-        (("DATA", "--out", "m", "--soft-length", "6"), "soft-length"),
     ],
 )
 def test_what_fit_cannot_do_is_said(run, tmp_path, data, monkeypatch, arguments, message):

@@ -325,7 +325,7 @@ def test_a_relation_that_the_model_never_saw(features):
 
 @pytest.mark.parametrize("missing", list(Missing))
 @pytest.mark.parametrize("features", ["full", "paper"])
-def test_every_reading_of_missing_dates_goes_with_features(tmp_path, features, missing):
+def test_every_treatment_of_missing_dates_goes_with_features(tmp_path, features, missing):
     model = fitted(features, missing=missing)
     queries = some_queries(model.graph)
     queries += [replace(one, end=None) for one in queries[:4]]

@@ -53,7 +53,7 @@ class Grain(StrEnum):
 class Missing(StrEnum):
     """Treatment of a missing start or end."""
 
-    POINT, DURATION, OPEN, UNKNOWN = "point", "duration", "open", "unknown"
+    POINT, DURATION, OPEN = "point", "duration", "open"
 
 
 class Estimate(StrEnum):

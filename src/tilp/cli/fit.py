@@ -85,7 +85,7 @@ def fit_command(
             towards the rule's confidence; attention: as in the paper, shared between rules.
         missing: How to impute a missing start or end, in facts and in queries. point: the known
             date; duration: as in the paper, a draw from the lengths of the relation's facts; open:
-            no bound on that side; unknown: no imputation, a rule counts if it may hold.
+            no bound on that side.
         only_earlier: Learn and answer with facts that started before the query's start alone; ends
             from then on are not known. For queries about a time that the data do not reach.
         top: Most rules to keep for a relation and direction. Most relations keep far fewer: a rule

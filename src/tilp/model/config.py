@@ -133,9 +133,7 @@ class ModelSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        every = self.missing is Missing.UNKNOWN
-        mining = replace(self.mining, every_reading=every, seed=self.seed)
-        object.__setattr__(self, "mining", mining)
+        object.__setattr__(self, "mining", replace(self.mining, seed=self.seed))
         object.__setattr__(self, "training", replace(self.training, seed=self.seed))
 
     def to_json(self) -> dict[str, Any]:
@@ -153,6 +151,10 @@ class ModelSettings:
             if set(values) != {option.name for option in fields(cls)}:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
             _refuse_removed(training)
+            if mining.pop("every_reading", False):
+                raise TilpError(
+                    "missing='unknown' was removed in 0.2: fit the model again with another choice"
+                )
             mining["grains"] = tuple(map(Grain, mining["grains"]))
             edges = mining.get("gap_edges", ())  # 0.1 had classes of its own
             mining["gap_edges"] = None if edges is None else tuple(edges)

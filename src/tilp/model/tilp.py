@@ -78,8 +78,7 @@ class TILP(Params):
             and random walk scores, the most accurate.
         missing: How missing starts and ends of facts and queries are imputed (default
             `"point"`). `point`: by the other date; `duration`: by a draw from how long facts of
-            the relation last, as in the paper; `open`: since ever, or until today; `unknown`:
-            not at all, so that a rule counts if it may hold.
+            the relation last, as in the paper; `open`: since ever, or until today.
         only_earlier: Learn and answer with nothing but the facts that started before the query's
             start (bool, default False). An end from then on is not known: the start stands for
             it, as for a missing one. A query without any date is asked with all facts. Needs

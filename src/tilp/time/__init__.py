@@ -22,7 +22,6 @@ from tilp.time.interval import (
     end_as_of,
     ends_as_of,
     known_ends,
-    possible_intervals,
 )
 from tilp.time.relations import (
     GAP_CLASSES,
@@ -48,7 +47,7 @@ __all__ = [
     "FAR", "GAP_CLASSES", "OPEN_END", "OPEN_START", "UNDECIDED", "UNKNOWN", "Allen", "Interval",
     "ParsedDate", "TemporalRelation", "Unit", "allen", "allen_code", "allen_codes",
     "choose_unit", "end_as_of", "ends_as_of", "format_length", "format_time", "gap_classes",
-    "gap_code", "gap_codes", "gap_lengths", "known_ends", "parse_date", "possible_intervals",
+    "gap_code", "gap_codes", "gap_lengths", "known_ends", "parse_date",
     "possible_relations", "relation_words", "temporal_relation", "temporal_relation_code",
     "temporal_relation_codes", "unit_words",
 ]  # fmt: skip
