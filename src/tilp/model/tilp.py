@@ -38,7 +38,7 @@ from tilp.model.config import (
     resolve_effort,
     tilp_arguments,
 )
-from tilp.model.feature_tables import Distributions, select_features, weight_table
+from tilp.model.feature_tables import distribution_table, weight_table
 from tilp.model.fit import fit_model, given_rules
 from tilp.model.fitted_model import FittedModel
 from tilp.model.persistence import SavedState, load_model, model_digest, save_model, saved_state
@@ -422,40 +422,20 @@ class TILP(Params):
             rules = rules.filter(lambda mined: mined.rule.head.inverse == inverse, relation=label)
         return rules.sort()
 
-    def distributions(self, *, progress: Callable[[float], None] | None = None) -> Distributions:
-        """Return the temporal distributions of the training facts, whatever features are used.
+    def feature_table(self) -> pl.DataFrame:
+        """Return how relations recur, in what order and how far apart facts start, as a table.
 
-        Args:
-            progress: Called with the share that is done.
-        """
-        with self._workers() as workers:
-            return Distributions.of(self.graph, self.settings, self._need_fit(), workers, progress)
-
-    def feature_table(
-        self,
-        relation: str | None = None,
-        *,
-        other: str | None = None,
-        evidence: types.EvidenceKind | str | None = None,
-        min_seen: int = 1,
-    ) -> pl.DataFrame:
-        """Return recurrence, order, time between relations and durations of facts as a table.
-
-        Args:
-            relation: Only this relation, `name`, or its inverse, `name⁻¹` or `name^-1`.
-            other: Only pairs with this other relation, named likewise.
-            evidence: Only facts `between` the two, `others` of the candidate, or `walks` to it.
-            min_seen: Only distributions fitted to at least this many facts or pairs.
+        These are the distributions of the paper's features, fitted to the training facts, whatever
+        features the model uses. `TILP.feature_weights` has what was learned of features.
 
         Returns:
-            A row for each distribution, with a sentence that says it in words; the columns are
-            described at `Distributions.frame`.
-
-        Raises:
-            TilpError: There is no such relation or kind of evidence.
+            A row for each distribution: the feature (`recurrence`, `order`, `pair`), where it was
+            seen (`between` the same two entities, in `others` of the candidate, on `walks`), the
+            relation of the query and the other one, parameters, how many facts or pairs were
+            `seen`, and whether these were too few, so that others are `pooled` with them.
         """
-        table = self.distributions().frame()
-        return select_features(table, self.graph, relation, other, evidence, min_seen)
+        with self._workers() as workers:
+            return distribution_table(self.graph, self.settings, self._need_fit(), workers)
 
     def feature_weights(self, relation: str | None = None) -> pl.DataFrame:
         """Return the weights that phase two learned for temporal features, the strongest first.
