@@ -208,7 +208,6 @@ class Efficiency(Experiment):
     """Sweeps over length, threads and size, one thing at a time."""
 
     kind = "efficiency"
-    tilp_only = True
 
     lengths: tuple[int, ...] = ()
     threads: tuple[int, ...] = ()

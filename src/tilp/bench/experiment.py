@@ -1,4 +1,4 @@
-"""Experiments on how well methods rank: `compare`, `curve` and `biased`; their rules (`rules`).
+"""Experiments on how well methods rank: `compare`, `curve` and `biased`.
 
 `curve` and `biased` have fewer facts, of all or of one relation, as Figures 2 and 3 of the paper.
 """
@@ -29,10 +29,6 @@ from tilp.viz.charts import Bars, Line, Point, draw_bars, draw_lines
 
 _METRICS = {"mrr": "MRR", "hits@1": "hits@1", "hits@10": "hits@10"}
 _COSTS = ("rules", "learn, s", "ask, s")
-_OF_RULE = (
-    "{sentence} (weight {weight:.3g}, confidence {confidence:.2f}, support {support:,} of "
-    "{facts:,} facts)"
-)
 _RANKINGS = [
     f"{protocol.value} {ties.value}" for protocol in Protocol for ties in ties_of(protocol)
 ]
@@ -73,7 +69,6 @@ class Experiment(ABC):
     """One question of a plan."""
 
     kind: ClassVar[str]
-    tilp_only: ClassVar[bool] = False  # whether all its methods must be forms of TILP
 
     name: FileName
     title: str
@@ -84,10 +79,6 @@ class Experiment(ABC):
         names = [method.name for method in self.methods]
         if len(set(names)) < len(names):
             raise ValueError(f"methods is {names!r}; give each method once")
-        others = [method.name for method in self.methods if not method.is_tilp]
-        if self.tilp_only and others:
-            only = f"give forms of TILP alone where the kind is {self.kind}"
-            raise ValueError(f"methods is {others!r}; {only}")
 
     @abstractmethod
     def jobs(self, source: Source) -> list[Job]:
@@ -297,38 +288,6 @@ def _cost_cells(results: Sequence[Result]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules(Experiment):
-    """Rules of each method's first seed, of the relations with the best MRR."""
-
-    kind = "rules"
-    tilp_only = True
-
-    split: SplitName = "test"
-    best: Count = 4  # count of relations
-    rules: Count = 2  # of each
-    setting: Setting = Whole()  # noqa: RUF009 - frozen
-
-    def jobs(self, source: Source) -> list[Job]:
-        more = 0, self.split, (self.best, self.rules)
-        return [EvaluationJob(source, self.setting, method, *more) for method in self.methods]
-
-    def write(self, report: Report, sources: Sequence[Source]) -> None:
-        for source in sources:
-            for result in report.failures(self.jobs(source)):
-                method = result["method"]["name"]
-                report.heading(f"{source.name}, {method}", 3)
-                of_relations = result["examples"][: self.best]
-                shown = [example for rules in of_relations for example in rules[: self.rules]]
-                for index, example in enumerate(shown):
-                    report.text(example["rule"])
-                    report.text(_OF_RULE.format(**example))
-                    caption = "{asked}: {answer}, by {grounding}".format(**example)
-                    own = file_name_part(f"{self.name}-{method}-{index}")
-                    name = f"{file_name_part(source.name)}-{own}"
-                    report.picture(name, example["picture"], caption)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Curve(RankedExperiment):
     """Methods × shares of training facts × rounds; a round seeds the sample and the method."""
 
@@ -396,7 +355,6 @@ class BiasedData(RankedExperiment):
     relations: tuple[str, ...] = ()  # none for each that can be made rare
     removed: Share = 0.5
     walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
-    refit: float | None = None  # as of `Biased`
     published: tuple[Published, ...] = field(default=(), metadata={"key": None})
 
     def settings(self, source: Source) -> Iterable[Setting]:
@@ -412,14 +370,12 @@ class BiasedData(RankedExperiment):
         names, settings = unique_labels(relations), {}
         for index in ids:
             relation, label = str(relations.ids[index]), relations.label(index)
-            setting = Biased(relation, self.removed, self.walked, label, self.refit)
+            setting = Biased(relation, self.removed, self.walked, label)
             settings[str(names[index])] = setting
         return settings
 
     def write(self, report: Report, sources: Sequence[Source]) -> None:
         report.text(TEXTS["biased"].format(removed=self.removed, rounds=self.rounds))
-        if self.refit is not None:
-            report.text(TEXTS["refit"].format(refit=self.refit))
         for source in self.sections(report, sources):
             self._write_changes(report, source)
 

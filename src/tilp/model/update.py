@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -140,21 +139,12 @@ def _list_names(names: Sequence[str], noun: str = "") -> str:
     return f"{len(names):,}{noun} ({', '.join(names[:_MAX_NAMES])}{more})"
 
 
-def touched_relations(
-    rules: RuleSet, relations: Collection[str], min_share: float = 0.0
-) -> set[str]:
-    """Return changed relations, and those predicted by rules with a changed relation in the body.
-
-    Of the total weight × support of a relation's rules, such rules have at least `min_share`.
-    """
-    total: defaultdict[str, float] = defaultdict(float)
-    changed: defaultdict[str, float] = defaultdict(float)
-    for mined in rules:
-        relation, weight = mined.rule.head.relation, (mined.weight or 0.0) * mined.support
-        total[relation] += weight
-        if any(atom.relation in relations for atom in mined.rule.body):
-            changed[relation] += weight
-    return {*relations} | {name for name in changed if changed[name] >= min_share * total[name]}
+def touched_relations(rules: RuleSet, relations: Collection[str]) -> set[str]:
+    """Return changed relations, and those predicted by rules with one of them in the body."""
+    bodies = ((mined.rule.head.relation, mined.rule.body) for mined in rules)
+    return {*relations} | {
+        head for head, body in bodies if any(atom.relation in relations for atom in body)
+    }
 
 
 def update_model(
