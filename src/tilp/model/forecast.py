@@ -233,9 +233,12 @@ class ForecastRules(TILP):
                 scorer.edges.extending(self._forecaster.edges)
             new = merged.added[merged.added < after.bounds[1]]
             rows = np.flatnonzero(np.isin(scorer.edges.fact, new))
-            fitted = fitted.count(scorer.edges, rows)
+            before, fitted = fitted, fitted.count(scorer.edges, rows)
         names = [after.relations.label(int(one)) for one in np.unique(after.relation[new])]
-        report = UpdateReport.of(self.graph, merged, touched=tuple(names))
+        known, now = (each.support[: len(each.table.body)].any(axis=1) for each in (before, fitted))
+        changed = (fitted.body_support != before.body_support)[: len(known)].any(axis=1)
+        counts = {"counted": int((changed & known).sum()), "new_rules": int((now & ~known).sum())}
+        report = UpdateReport.of(self.graph, merged, touched=tuple(names), **counts)
         model = ForecastRules(**self.get_params())
         model._use(after, fitted)
         model._forecaster = replace(scorer, model=fitted)
