@@ -36,7 +36,7 @@ SCORERS = {"none": RuleScorer, "paper": PaperFeatureScorer, "full": LogLinearSco
 
 @pytest.fixture(scope="module")
 def world():
-    return tilp.datasets.world(0, 1_500).graph
+    return tilp.datasets.world(0, 1_500).graph.canonical()  # as a model keeps it
 
 
 @pytest.fixture(scope="module")

@@ -71,9 +71,8 @@ def check_edges(packed, graph):
     for name in ("offsets", "relation", "target", "fact"):
         assert np.array_equal(getattr(packed.index(), name), getattr(index, name)), name
         assert getattr(packed.index(), name).dtype == getattr(index, name).dtype, name
-    walker = Walker(graph)
     intervals = EdgeIntervals.of(graph, ("train",), every=False)
-    made = build_edges(intervals, walker.encoding.symbols, graph.attributes, None)
+    made = build_edges(intervals)
     for name in ("start", "end", "source", "rank", "by_rank"):
         assert np.array_equal(getattr(prepared, name), getattr(made, name)), name
         assert getattr(prepared, name).dtype == getattr(made, name).dtype, name
