@@ -170,7 +170,8 @@ class ForecastRules(TILP):
     @property
     def evidence_note(self) -> str:
         """Which facts answers rest on, in words."""
-        return f"the facts before the query's time, of all splits; without a date, at {self.now}"
+        undated = f"a query without a date is about {self.now}"
+        return f"the facts before the query's time, of all splits; {undated}"
 
     @property
     def now(self) -> str:
