@@ -121,7 +121,7 @@ class Store:
             result: Result = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as failure:
+        except (OSError, ValueError, RecursionError) as failure:
             message = f"{path} cannot be read ({failure}); remove it to run it again"
             raise TilpError(message) from failure
         same = isinstance(result, dict) and result.get("key") == key

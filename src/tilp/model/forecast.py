@@ -307,6 +307,9 @@ class ForecastRules(TILP):
         """
         state = saved_state(folder)
         parameters, graph, fitted, updates = load_forecast(folder)
+        is_number = [type(value) in (int, float) for value in parameters.values()]
+        if parameters.keys() != {*_PARAMETERS, "random_state"} or not all(is_number):
+            raise TilpError(f"{folder}: a damaged model (its parameters); fit it again")
         model = cls(**parameters)
         model._saved = state
         model._use(graph, fitted)
