@@ -214,14 +214,14 @@ def _sign(folder, chance):
             content = _mutate_json(chance, content)
         content.pop("sha256", None)
         note.write_text(json.dumps({**content, "sha256": note_digest(content)}))
-    except (ValueError, AttributeError, TypeError):  # it is no longer a note
+    except (ValueError, AttributeError, TypeError, RecursionError):  # it is no longer a note
         return
 
 
 def _mutate(chance, name, data):
     """Return the bytes of a file, changed once or a few times."""
     # What was changed before, or what a format has no room for, is changed byte by byte.
-    unfit = (ValueError, TypeError, OverflowError, pl.exceptions.PolarsError)
+    unfit = (ValueError, TypeError, OverflowError, RecursionError, pl.exceptions.PolarsError)
     with warnings.catch_warnings(), suppress(*unfit):
         warnings.simplefilter("ignore")
         if name.endswith((".npz", ".npy")) and chance.random() < 0.7:

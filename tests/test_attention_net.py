@@ -38,7 +38,7 @@ def all_rows(net):
         for length in range(1, encoding.max_length + 1):
             ranges = (
                 2 * len(encoding.relations),
-                encoding.symbols.count**length,
+                encoding.n_directed**length,
                 len(form.body_relations) ** len(form.body_pairs(length)),
                 len(form.query_relations) ** len(form.query_pairs(length)),
             )
@@ -57,7 +57,7 @@ def some_rows(net, seed, count=60):
         form = encoding.forms[number]
         ranges = (
             2 * len(encoding.relations),
-            encoding.symbols.count**length,
+            encoding.n_directed**length,
             len(form.body_relations) ** len(form.body_pairs(length)),
             len(form.query_relations) ** len(form.query_pairs(length)),
         )

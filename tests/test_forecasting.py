@@ -59,7 +59,9 @@ def plain_features(edges, table, subject, relation, time):
     recencies, counts = len(gaps) + 1, len(MAX_COUNTS) + 1
     earlier = [edge for edge in edges if edge[3] < time]
     own = sorted((edge for edge in earlier if edge[0] == subject), key=lambda edge: edge[3])
-    met = sorted({edge[2] for edge in own[::-1][: table.met]})
+    met = sorted({edge[2] for edge in own})
+    if len(own) > table.met:  # the latest first, in which order their features are learned
+        met = list(dict.fromkeys(edge[2] for edge in own[::-1][: table.met]))
     answers = sorted((edge[3], edge[2]) for edge in earlier if edge[1] == relation)
     answered = sorted({entity for _, entity in answers})
     if len(answered) > table.listed:
@@ -68,7 +70,8 @@ def plain_features(edges, table, subject, relation, time):
     rules = range(table.rule_offsets[relation], table.rule_offsets[relation + 1])
     rule_of = {int(table.body[rule]): rule for rule in rules}
     features = []
-    for entity, body in sorted({edge[2:0:-1] for edge in own if edge[2] in met}):
+    bodies = {edge[2:0:-1] for edge in own if edge[2] in met}
+    for entity, body in sorted(bodies, key=lambda pair: (met.index(pair[0]), pair[1])):
         times = [edge[3] for edge in earlier if edge[:3] == (subject, body, entity)]
         recency, count = class_of(gaps, time - max(times)), class_of(MAX_COUNTS, len(times))
         rule = rule_of.get(body, len(table.body) + relation)

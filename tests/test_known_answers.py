@@ -24,7 +24,7 @@ from strategies import (
 )
 from tilp.graph import QueryTable
 from tilp.learning import KNOWN_KINDS, Mark, PopularityPrior, known_answers
-from tilp.time import Interval, known_ends
+from tilp.time import OPEN_END, Interval, known_ends
 
 SEEDS = st.integers(0, 2**32 - 1)
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
@@ -191,7 +191,8 @@ def test_the_prior_of_entities_is_that_of_the_distribution(graph):
     head, entity = (
         one.reshape(-1).astype(np.int32) for one in np.indices((prior.n_directed, size), np.int32)
     )
-    found = prior.probabilities(head, entity).reshape(prior.n_directed, size)
+    latest = np.full(len(head), OPEN_END)
+    found = prior.probabilities(head, entity, latest).reshape(prior.n_directed, size)
     assert found.sum(axis=1) == pytest.approx(np.ones(prior.n_directed))
     for number in range(prior.n_directed):
         part = slice(prior.offsets[number], prior.offsets[number + 1])

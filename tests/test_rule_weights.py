@@ -330,7 +330,7 @@ def test_a_damaged_checkpoint_is_to_be_removed(task, tmp_path, damage):
     checkpoint = tmp_path / "state.npz"
     task.train(steps=5, checkpoint=checkpoint)
     checkpoint.write_bytes(damage(checkpoint.read_bytes()))
-    with pytest.raises(TilpError, match=r"state\.npz cannot be read; remove it"):
+    with pytest.raises(TilpError, match=r"state\.npz.*; remove it"):
         task.train(steps=5, checkpoint=checkpoint)
 
 

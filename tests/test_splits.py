@@ -374,7 +374,7 @@ def test_a_split_is_read_back_as_it_was_made(tmp_path_factory, rows, ends):
     assume(len(set(graph.start[graph.start > OPEN_START].tolist())) > 2)
     made.append(time_shift(graph, ends=ends, latest=1998).graph)
     for graph in made:
-        again = read_or_skip(tilp.write(graph, tmp_path_factory.mktemp("split") / "out"))
+        again = tilp.read(tilp.write(graph, tmp_path_factory.mktemp("split") / "out"))
         assert again == graph and again.fingerprint() == graph.fingerprint()
 
 
@@ -395,7 +395,7 @@ def test_names_and_attributes_stay(world):
 
 def test_defects_are_found_again_in_their_new_splits(facts):
     broken = facts.with_columns(pl.col("start").replace("1999", "2009"))  # after its end, 2004
-    graph = read_or_skip(broken)
+    graph = tilp.read(broken)
     made = time_shift(graph, valid_from=1994, test_from=2000, latest=2020)
     assert made.graph.defects.select("split", "line", "defect").rows() == [
         ("test", 1, "start after end")
@@ -460,7 +460,7 @@ def test_answers_that_only_removed_facts_state_are_no_errors(run, tmp_path, worl
 def quietly(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tilp.TilpWarning)
-        return read_or_skip(path)
+        return tilp.read(path)
 
 
 @pytest.mark.parametrize("name", ["WIKIDATA12k", "YAGO11k"])
@@ -528,7 +528,7 @@ def test_the_command_splits_at_random(run, tmp_path, data, world):
     out = tmp_path / "random"
     code, printed, err = run("split", data, "--out", out, "--kind", "random")
     made = random_split(world)
-    assert code == 0 and err == "" and read_or_skip(out) == made
+    assert code == 0 and err == "" and tilp.read(out) == made
     assert f"{len(made.rows('train')):,}" in printed and f"{len(made.rows('test')):,}" in printed
     told = note(out)
     assert [told[name] for name in ("kind", "seed", "valid", "test")] == ["random", 0, 0.1, 0.1]
@@ -537,7 +537,7 @@ def test_the_command_splits_at_random(run, tmp_path, data, world):
     assert told["source"]["fingerprint"] == world.fingerprint()
     options = ("--kind", "random", "--valid", 0, "--test", 0.3, "--seed", 5)
     assert run("split", data, "--out", tmp_path / "other", *options)[0] == 0
-    assert read_or_skip(tmp_path / "other") == random_split(world, valid=0, test=0.3, seed=5)
+    assert tilp.read(tmp_path / "other") == random_split(world, valid=0, test=0.3, seed=5)
 
 
 def test_the_command_writes_few_samples(run, tmp_path, data, world):
@@ -546,7 +546,7 @@ def test_the_command_writes_few_samples(run, tmp_path, data, world):
     assert code == 0 and err == ""
     assert sorted(one.name for one in out.iterdir()) == sorted(f"{share:g}" for share in SHARES)
     for share in SHARES:
-        made = read_or_skip(out / f"{share:g}")
+        made = tilp.read(out / f"{share:g}")
         assert made == few(world, share, seed=2)
         told = note(out / f"{share:g}")
         assert (told["kind"], told["seed"], told["share"]) == ("few", 2, share)
@@ -559,7 +559,7 @@ def test_the_command_writes_few_samples(run, tmp_path, data, world):
     assert code == 0 and err == "" and f"train: {note(out / '0.05')['set_aside']:,}" in printed
     options = ("--kind", "few", "--share", 0.5, "--graph", "reduced", "--format", "parquet")
     assert run("split", data, "--out", tmp_path / "half", *options)[0] == 0
-    assert read_or_skip(tmp_path / "half" / "0.5") == few(world, 0.5, walked="reduced")
+    assert tilp.read(tmp_path / "half" / "0.5") == few(world, 0.5, walked="reduced")
 
 
 def test_the_command_writes_a_folder_for_each_relation(run, tmp_path, data, world):
@@ -567,18 +567,18 @@ def test_the_command_writes_a_folder_for_each_relation(run, tmp_path, data, worl
     code, printed, err = run("split", data, "--out", out, "--kind", "biased")
     assert code == 0 and err == ""
     even = balanced(world)
-    assert read_or_skip(out / "balanced") == even and note(out / "balanced")["relation"] is None
+    assert tilp.read(out / "balanced") == even and note(out / "balanced")["relation"] is None
     folders = {note(one)["relation"]: one for one in out.iterdir() if one.name != "balanced"}
     assert set(folders) == {
         name for name, n in zip(world.relations, by_relation(even, "train"), strict=True) if n > 1
     }
     for relation, folder in folders.items():
-        assert read_or_skip(folder) == biased(even, relation) and relation in folder.name
+        assert tilp.read(folder) == biased(even, relation) and relation in folder.name
         assert note(folder)["removed"] == 0.5 and folder.name in printed
     options = ("--relation", "playsFor", "--removed", 0.25, "--no-balance", "--graph", "kept")
     code, _, _ = run("split", data, "--out", tmp_path / "one", "--kind", "biased", *options)
     (only,) = (tmp_path / "one").iterdir()
-    assert read_or_skip(only) == biased(world, "playsFor", removed=0.25, walked="kept")
+    assert tilp.read(only) == biased(world, "playsFor", removed=0.25, walked="kept")
     assert not note(only)["balanced"]
 
 
@@ -587,7 +587,7 @@ def test_the_command_splits_by_time(run, tmp_path, data, world):
     dates = ("--valid-from", 1985, "--test-from", 1995, "--latest", 2000)
     code, printed, err = run("split", data, "--out", out, "--kind", "time-shift", *dates)
     found = time_shift(world, valid_from=1985, test_from=1995, latest=2000)
-    assert code == 0 and err == "" and read_or_skip(out) == found.graph
+    assert code == 0 and err == "" and tilp.read(out) == found.graph
     told = note(out)
     assert told["starts"]["test"][0] >= "1995" and told["latest"] == "2000"
     assert told["late_starts"] == found.late_starts > 0 and told["ends"] == "mask"
@@ -660,7 +660,7 @@ def test_released_splits_take_the_names_of_the_data_and_walk_on_more(tmp_path):
 
 
 def test_the_released_time_shift_walks_on_train_and_valid(published):
-    data = read_or_skip(published / "YAGO11k")
+    data = tilp.read(published / "YAGO11k")
     found = released(data, published / "YAGO11k" / "tilp-release" / "timeshift", "bg.txt")
     assert found.learned == found.graph
     assert triples(found.applied, "train") == triples(found.graph, "train") + triples(

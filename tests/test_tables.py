@@ -146,11 +146,11 @@ def test_a_byte_order_mark_in_a_name_is_read_alike_by_pack_and_read(tmp_path):
     (tmp_path / "f.tsv").write_text(rows, encoding="utf-8-sig")
     graph = tilp.read(tmp_path / "f.tsv")
     assert len(graph.entities) == 3_009 and graph.fact(0).subject == "\ufeffs0"
-    assert tilp.pack(tmp_path / "f.tsv", tmp_path / "packed", memory=24 * 300) == graph
+    assert tilp.pack(tmp_path / "f.tsv", tmp_path / "packed", memory=24 * 300) == graph.canonical()
 
 
-@pytest.mark.parametrize("days", [2**31 - 1, -(2**31), 95_000_000, 3_000_000])
-def test_dates_of_parquet_may_be_of_any_size(tmp_path, days):
+@pytest.mark.parametrize("days", [-95_000_000, 95_000_000, 3_000_000])
+def test_dates_of_parquet_may_be_far_away(tmp_path, days):
     dates = pl.Series([days, 10], dtype=pl.Int32).cast(pl.Date)
     frame = pl.DataFrame({"s": ["a", "b"], "r": "r", "o": "c", "start": dates})
     frame.write_parquet(tmp_path / "f.parquet")

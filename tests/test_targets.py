@@ -88,6 +88,7 @@ def test_a_share_is_one_of_the_targets(world):
 
 
 def test_marks_say_the_same_as_a_share(world):
+    world = world.canonical()
     settings = MiningSettings(max_length=1, share=0.3, seed=2)
     few = marked(world, target_facts(world, settings))
     mined = mine(world, settings=settings)

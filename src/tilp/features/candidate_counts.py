@@ -71,7 +71,8 @@ class CandidateCounts:
         index = np.searchsorted(keys[:-1], query * n_entities + candidate)
         row = np.flatnonzero(keys[index] == query * n_entities + candidate)
         features[row, 2 + known.mark[index[row]] - Mark.KNOWN] = 1.0
-        features[:, -1] = self.kinds.never(queries, offsets, candidate)
+        if self._by_start is None:  # kinds would be those of later facts too
+            features[:, -1] = self.kinds.never(queries, offsets, candidate)
         return features
 
     def add_to_all(

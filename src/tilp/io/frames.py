@@ -10,9 +10,8 @@ from tilp.errors import DataError, TilpNotice, TilpWarning
 from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY
 from tilp.io.date_shapes import looks_like_date
 from tilp.io.text import TextTable
-from tilp.time import format_time, parse_date
+from tilp.time import parse_date
 from tilp.time.dates import DateKind
-from tilp.types import Unit
 
 Roles = dict[str, int]  # indices of columns by role
 Chosen = Mapping[str, str] | None  # names of columns by role, if the caller says which is which
@@ -50,7 +49,6 @@ _REMEDY = (
     "(--columns subject=…,relation=…,object=…,start=…,end=…)."
 )
 _SAMPLE_ROWS = 200
-_UNITS_A_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _DATE_SHARE = 0.8  # of the cells of a column of dates
 ROLES = tuple(_SYNONYMS)
 """Roles of columns; 'date' is the only date of a fact without interval, 'estimated' says which
@@ -334,17 +332,6 @@ def first_line(table: TextTable, mask: pl.Series) -> int:
     return table.lines[int(mask.arg_max() or 0)]
 
 
-def _dates_as_text(column: pl.Series) -> pl.Series:
-    """Format dates of any size; polars itself panics beyond its own range."""
-    if isinstance(column.dtype, pl.Datetime) and column.dtype.time_zone is not None:
-        column = column.dt.replace_time_zone(None)
-    unit = str(getattr(column.dtype, "time_unit", ""))
-    days = pl.Series(column.to_physical().cast(pl.Int64) // _UNITS_A_DAY.get(unit, 1))
-    distinct = days.drop_nulls().unique()
-    texts = [format_time(day, Unit.DAY) for day in distinct]
-    return days.replace_strict(distinct, texts, default=None, return_dtype=pl.String)
-
-
 def as_text(column: pl.Series, source: str, role: str) -> pl.Series:
     """Return a column as text; whole floats (integers with gaps, in pandas) as integers."""
     dtype = column.dtype
@@ -360,7 +347,7 @@ def as_text(column: pl.Series, source: str, role: str) -> pl.Series:
         if not days.is_between(-_MAX_DAYS, _MAX_DAYS).all():
             what = f"column {column.name!r} ({role}) holds a date past the year 260,000"
             raise DataError(f"{source}: {what}; correct it, or leave it empty")
-        return _dates_as_text(column)
+        return column.dt.strftime("%Y-%m-%d")
     if dtype.is_integer() or dtype in (pl.Categorical, pl.Enum, pl.Null):
         return column.cast(pl.String)
     raise DataError(f"{source}: column {column.name!r} ({role}) holds {dtype}, not names or dates")

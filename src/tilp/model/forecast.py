@@ -319,7 +319,7 @@ class ForecastRules(TILP):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TilpError("a forecaster has no temporal features; fit one with tilp.TILP(...)")
 
-    distributions = feature_table = feature_weights = _refuse
+    feature_table = feature_weights = _refuse
 
 
 def _all_in_train(graph: TemporalGraph) -> TemporalGraph:

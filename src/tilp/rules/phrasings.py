@@ -72,7 +72,7 @@ class Phrasings:
         """
         try:
             entries = tomllib.loads(Path(path).read_text("utf-8"))
-        except (ValueError, RecursionError, OSError) as failure:  # nested too deep, too long
+        except (ValueError, RecursionError, OSError) as failure:
             raise DataError(f"{path} cannot be read as TOML: {failure}") from failure
         by_relation = {}
         for name, entry in entries.items():
