@@ -7,7 +7,7 @@ latency: of 1,000 random queries of the valid split, one after the other, once w
 load: many clients at once for a while; throughput, latency, memory, and whether each answer is,
 byte for byte, the one given when nobody else asked.
 slow: the same load without the comparison, by turns alone and beside 300 connections that send a
-byte a second (headers or bodies) and 100 that read no response; each is made anew when it is closed.
+byte a second (headers or bodies) and 100 that read no response; closed ones are made anew.
 malformed: requests that no client should send; their statuses, and memory.
 schema: what schemathesis finds.
 
