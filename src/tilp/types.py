@@ -193,12 +193,6 @@ class ByLabel(StrEnum):
     REFUSE, MATCH, NEW = "refuse", "match", "new"
 
 
-class MoreDates(StrEnum):
-    """Treatment of a fact when a new one states the same and has more of its dates."""
-
-    SUPERSEDE, BOTH = "supersede", "both"
-
-
 Choice = TypeVar("Choice", bound=StrEnum)
 
 

@@ -225,7 +225,6 @@ def update_command(
     out: options.OptionalOutFolderOption = None,
     in_place: Annotated[bool, Option("--in-place")] = False,
     dry_run: Annotated[bool, Option("--dry-run")] = False,
-    dates: Annotated[types.MoreDates, Option()] = types.MoreDates.SUPERSEDE,
     labels: Annotated[types.ByLabel, Option()] = types.ByLabel.REFUSE,
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
@@ -236,10 +235,11 @@ def update_command(
     """Add new facts to the graph of a model, and refresh what depends on them.
 
     Names are looked up by id, then by key; all others are new, and listed. Facts that the model
-    has already are counted, not added. Rules for relations with new facts, and for those that
-    they predict, are mined and counted again; all others stay exactly as they are. Weights stay;
-    a new rule gets its weight from its confidence. Columns and dates are read as those of the
-    model's data were, where no option says otherwise.
+    has already are counted, not added. A new fact that shares one date with a fact in the model,
+    and gives the other, which was unknown, estimated or open, replaces that fact. Rules for
+    relations with new facts, and for those that they predict, are mined and counted again; all
+    others stay exactly as they are. Weights stay; a new rule gets its weight from its confidence.
+    Columns and dates are read as those of the model's data were, where no option says otherwise.
 
     A forecaster counts the new facts, and keeps its weights.
 
@@ -251,8 +251,6 @@ def update_command(
             the model's split of that name; a file is added to train.
         in_place: Replace MODEL, once the updated model is completely written.
         dry_run: Only report how the facts would be merged.
-        dates: If a new fact shares one date with a fact in the model, and gives the other, which
-            was unknown, estimated or open. supersede: replace that fact; both: keep both.
         labels: If a name is no id or key of the model, but equals a label. refuse: an error; match:
             it is what has that label; new: it is something new.
     """
@@ -272,7 +270,7 @@ def update_command(
         unit = _unit(new_facts, read.unit, fitted.graph.unit)
         facts = replace(read, unit=unit).read(new_facts, like=fitted.graph)
         if dry_run:
-            merged = merge_facts(fitted.graph, facts, dates=dates, labels=labels)
+            merged = merge_facts(fitted.graph, facts, labels=labels)
             _print_report(UpdateReport.of(fitted.graph, merged), None, json=json)
             return
         stages = {"count": _STAGES["count"]}
@@ -283,7 +281,7 @@ def update_command(
                 stages["features"] = "refresh features"
         try:
             with console.stage_bars(stages) as advance:
-                updated = fitted.update(facts, dates=dates, labels=labels, progress=advance)
+                updated = fitted.update(facts, labels=labels, progress=advance)
         except KeyboardInterrupt:
             raise TilpError(f"stopped; {model} is unchanged") from None
         report = updated.last_update

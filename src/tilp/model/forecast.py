@@ -23,7 +23,7 @@ from tilp.model.update import UpdateReport
 from tilp.rules import Phrasings, Rule, RuleSet
 from tilp.scoring.topk import TopKPredictor
 from tilp.time import format_time
-from tilp.types import Backend, ByLabel, MoreDates, choose
+from tilp.types import Backend, ByLabel, choose
 
 _PARAMETERS = ("classes", "warm", "rate", "own_rate")
 _PAIRS = 2000  # subjects and relations whose next objects are predicted together
@@ -203,7 +203,6 @@ class ForecastRules(TILP):
         self,
         new_facts: TemporalGraph,
         *,
-        dates: MoreDates | str = MoreDates.SUPERSEDE,
         labels: ByLabel | str = ByLabel.REFUSE,
         progress: Progress | None = None,
     ) -> ForecastRules:
@@ -221,8 +220,8 @@ class ForecastRules(TILP):
                 `"refuse"`).
             progress: Called with the name of the stage, `count`, and the share that is done.
         """
-        dates, labels = choose(MoreDates, dates, "dates"), choose(ByLabel, labels, "labels")
-        merged = merge_facts(self.graph, new_facts, dates=dates, labels=labels)
+        labels = choose(ByLabel, labels, "labels")
+        merged = merge_facts(self.graph, new_facts, labels=labels)
         fitted, after = self._need_fit(), merged.graph
         with Stages(progress)("count"):
             if len(after.relations) != len(self.graph.relations):

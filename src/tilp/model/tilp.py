@@ -367,7 +367,6 @@ class TILP(Params):
         self,
         new_facts: TemporalGraph,
         *,
-        dates: types.MoreDates | str = types.MoreDates.SUPERSEDE,
         labels: types.ByLabel | str = types.ByLabel.REFUSE,
         progress: Progress | None = None,
     ) -> TILP:
@@ -375,13 +374,12 @@ class TILP(Params):
 
         New facts join the graph that rules are applied on. The rules of relations that they
         touch are mined and counted again; all others stay exactly as they are. Weights stay; a
-        new rule gets its weight from its confidence. `last_update` of the new model reports what
+        new rule gets its weight from its confidence. A fact that has more dates than a known one
+        replaces it. `last_update` of the new model reports what
         changed.
 
         Args:
             new_facts: Facts in their splits; names are looked up by id, then by key, or are new.
-            dates: What to do with a fact that has more dates than a known one (default
-                `"supersede"`): `supersede` replaces the known one, `both` keeps the two.
             labels: What to do with a name that is no id or key, but the label of something known
                 (default `"refuse"`): `refuse` raises an error, `match` takes it for that thing,
                 `new` for something new.
@@ -390,9 +388,8 @@ class TILP(Params):
         Raises:
             TilpError: The facts have another unit of time, or ambiguous names.
         """
-        dates = choose(types.MoreDates, dates, "dates")
         labels = choose(types.ByLabel, labels, "labels")
-        merged = merge_facts(self.graph, new_facts, dates=dates, labels=labels)
+        merged = merge_facts(self.graph, new_facts, labels=labels)
         with self._workers() as workers:
             context = FitContext(self.settings, workers, stages=Stages(progress))
             fitted, report = update_model(self.graph, self._need_fit(), merged, context)
