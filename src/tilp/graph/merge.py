@@ -13,7 +13,7 @@ from tilp.errors import TilpError
 from tilp.graph.graph import SORT_KEYS, SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN
-from tilp.types import ByLabel, MoreDates
+from tilp.types import ByLabel
 
 _MAX_SHOWN = 3
 _TRIPLE = ["subject", "relation", "object"]
@@ -144,7 +144,6 @@ def merge_facts(
     graph: TemporalGraph,
     new: TemporalGraph,
     *,
-    dates: MoreDates = MoreDates.SUPERSEDE,
     labels: ByLabel = ByLabel.REFUSE,
 ) -> MergedGraph:
     """Add new facts to a graph, each to its split, unless they are in it already.
@@ -157,7 +156,6 @@ def merge_facts(
     Args:
         graph: the known facts.
         new: the new facts; their names are matched by id, then by key.
-        dates: whether a fact that knows more of the dates of another replaces it.
         labels: how to treat a name that is no id and no key, but the label of a known one.
     """
     if new.unit is not graph.unit:
@@ -170,7 +168,7 @@ def merge_facts(
     relations, relation_index = _match_names(graph.relations, new.relations, labels)
     indices = zip(_TRIPLE, (entity_index, relation_index, entity_index), strict=True)
     columns = {name: index[getattr(new, name)] for name, index in indices}
-    merger = _Merger(graph, columns, dates)
+    merger = _Merger(graph, columns)
     facts = list(_iterate_facts(new, columns))
     # Facts that know more before those that know less, so that the order in the data is no matter.
     keys = [(-sum(known for _, known in own), own) for _, _, own in facts]
@@ -259,8 +257,7 @@ def _iterate_facts(
 class _Merger:
     """Decides for each new fact whether it is added, replaces another, or is a duplicate."""
 
-    def __init__(self, graph: TemporalGraph, columns: dict[str, Ids], dates: MoreDates) -> None:
-        self._supersede = dates is MoreDates.SUPERSEDE
+    def __init__(self, graph: TemporalGraph, columns: dict[str, Ids]) -> None:
         # By triple: dates of facts by split and row; the row is -1 - row for new facts.
         self._dates: dict[tuple[int, int, int], dict[tuple[int, int], _Dates]] = {}
         self.added: set[int] = set()
@@ -284,14 +281,14 @@ class _Merger:
         if dates in in_split.values():
             self.duplicates[split] += 1
             return
-        if self._supersede and any(_knows_more(other, dates) for other in in_split.values()):
+        if any(_knows_more(other, dates) for other in in_split.values()):
             self.duplicates[split] += 1
             self.less_dated += 1
             return
         elsewhere = [_times(other) for key, other in all_dates.items() if key[0] != split]
         self.in_other_split += _times(dates) in elsewhere
         superseded = [key for key, other in in_split.items() if _knows_more(dates, other)]
-        if self._supersede and superseded:
+        if superseded:
             all_dates[superseded[0]] = dates
             self.replaced[superseded[0][1]] = row
         else:
