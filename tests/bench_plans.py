@@ -36,17 +36,13 @@ name = "bias"
 kind = "biased"
 methods = ["popularity", "recurrence"]
 seeds = 2
+removed = 0.5
 [[experiment]]
 name = "elsewhere"
 kind = "compare"
 methods = ["popularity"]
 setting = "release"
 folder = "not/there"
-[[experiment]]
-name = "read"
-kind = "rules"
-methods = ["one"]
-best = 2
 """
 
 

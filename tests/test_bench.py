@@ -25,14 +25,13 @@ from tilp.bench import (
     run_plan,
     world_source,
 )
-from tilp.bench.data import Balanced, Biased, Rare, Release
+from tilp.bench.data import Biased, Release
 from tilp.bench.experiment import share_text
 from tilp.bench.jobs import Job, Store, Workspace, merge_jobs, run_jobs
 from tilp.bench.methods import Method, ReachedOnly, shared_model
 from tilp.errors import TilpError
 from tilp.forecasting import ForecastSettings, TimestampRules
 from tilp.graph import QueryTable
-from tilp.model.update import touched_relations
 
 
 class Recorder:
@@ -132,90 +131,33 @@ def test_biased_data_are_measured_with_removed_facts_known(small):
     assert result["figures"]["enumerate average"] == evaluation.metrics().to_json()
 
 
-def plainly_touched(rules, relation, least):
-    """Relations of whose rules' weight times support such a share goes through one."""
-    affected = {relation}
-    for head in {mined.rule.head.relation for mined in rules}:
-        of_head = [mined for mined in rules if mined.rule.head.relation == head]
-        through = [mined for mined in of_head if relation in {a.relation for a in mined.rule.body}]
-        total, part = (
-            sum(mined.weight * mined.support for mined in some) for some in (of_head, through)
-        )
-        if through and part >= least * total:
-            affected.add(head)
-    return affected
-
-
-def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
-    method = Method("one", "rules", {"max_length": 1})
-    workspace = Workspace(tmp_path / "job", tmp_path / "shared", 1, lambda _stage, _share: None)
-    balanced = Balanced().case(WORLD, 1)
-    whole = method.learn(balanced, 1, workspace)
-    rules = whole.model.rules()
-    relation = WORLD.graph.relations.find("livesIn")
-    for least in (0.0, 0.01, 0.3):
-        assert touched_relations(rules, {"livesIn"}, least) == plainly_touched(
-            rules, "livesIn", least
-        )
-    wanted = touched_relations(rules, {"livesIn"}, 0.01)
-    case = Biased("livesIn", refit=0.01).case(WORLD, 1)
-    assert case.rare == Rare(relation, 0.01)
-    stages = []
-    workspace = replace(
-        workspace, folder=tmp_path / "other", advance=lambda stage, _share: stages.append(stage)
-    )
-    part = method.learn(case, 1, workspace)
-    assert not (tmp_path / "other" / "whole").exists()  # the job before left it
-    heads = {mined.rule.head.relation for mined in part.model.rules()}
-    assert heads and heads <= wanted < {mined.rule.head.relation for mined in rules}
-    # Those that are touched are asked of the one, all others of the other, on the reduced facts.
-    graph = case.known
-    queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
-    relations = np.array([graph.relations.label(index) for index in range(len(graph.relations))])
-    mine = np.isin(relations[queries.directed_relation % len(relations)], list(wanted))
-    assert mine.any() and not mine.all()
-    scores = part.scorer(queries)
-    ways = ((mine, part.model), (~mine, whole.model))
-    for rows, model in ways:
-        rows = np.flatnonzero(rows)
-        expected, shown = model.scorer(case.applied)(queries[rows]), scores.take(rows)
-        assert np.array_equal(shown.candidate, expected.candidate)
-        assert np.array_equal(shown.score, expected.score)
-        assert np.array_equal(shown.defaults, expected.defaults)
-        assert np.array_equal(shown.reached, expected.reached)
-
-
-def test_all_is_learned_anew_where_nothing_touched_has_rules(tmp_path):
-    method = Method("one", "rules", {"max_length": 1})
-    workspace = Workspace(tmp_path / "job", tmp_path / "shared", 1, lambda _stage, _share: None)
-    rules = method.learn(Balanced().case(WORLD, 1), 1, workspace).model.rules()
-    heads = {mined.rule.head.relation for mined in rules}
-    in_bodies = {atom.relation for mined in rules for atom in mined.rule.body}
-    alone = next(label for label in WORLD.graph.relations.labels if label not in heads | in_bodies)
-    refitted = method.learn(Biased(alone, refit=0.01).case(WORLD, 1), 1, workspace)
-    assert {mined.rule.head.relation for mined in refitted.model.rules()} == heads
-
-
-def test_models_that_jobs_share_are_gone_when_the_plan_is_done(tmp_path):
+def test_methods_that_only_score_differently_share_a_model_until_the_plan_is_done(tmp_path):
     text = """
-    title = "rare"
+    title = "released"
     [methods.one]
     base = "rules"
     max_length = 1
+    [methods.reached]
+    base = "rules"
+    max_length = 1
+    reached_only = true
     [[experiment]]
-    name = "bias"
-    kind = "biased"
-    methods = ["one"]
-    relations = ["livesIn"]
-    refit = 0.01
+    name = "released"
+    kind = "compare"
+    methods = ["one", "reached"]
+    setting = "release"
+    folder = "rel"
     """
-    plan = load_plan(written(tmp_path, text))
+    for folder in (tmp_path / "data", tmp_path / "data" / "rel"):
+        tilp.write(WORLD.graph, folder)
+    plan, source = load_plan(written(tmp_path, text)), Source("data", tmp_path / "data")
     (tmp_path / "out" / "runs").mkdir(parents=True)
     with locked(tmp_path / "out"), pytest.raises(TilpError, match="another process is at work"):
-        run_plan(plan, [WORLD], tmp_path / "out", threads=1)
-    done = run_plan(plan, [WORLD], tmp_path / "out", threads=1)
+        run_plan(plan, [source], tmp_path / "out", threads=1)
+    done = run_plan(plan, [source], tmp_path / "out", threads=1)
     assert done.ran == 2 and not (tmp_path / "out" / "unfinished").exists()
-    assert "refit only the relations that are affected" in done.text.read_text(encoding="utf-8")
+    first, second = (result["seconds"] for result in done.results.done.values())
+    assert first["mine"] == second["mine"] and first["evaluate"] != second["evaluate"]
 
 
 def test_forecasts_know_all_that_is_dated_before_the_query(tmp_path):
@@ -297,16 +239,6 @@ def test_runs_of_one_name_that_differ_are_refused(tmp_path):
     with pytest.raises(TilpError, match="two different runs"):
         merge_jobs([job, other])
     assert merge_jobs([job, replace(job)]) == [job]
-
-
-def test_experiments_that_show_rules_share_a_run(tmp_path):
-    ask = "[[experiment]]\nname = '{0}'\nkind = 'rules'\nmethods = ['one']\nbest = {1}\nrules = 1\n"
-    text = "title = 'x'\n[methods.one]\nbase = 'rules'\nmax_length = 1\n"
-    text += ask.format("few", 1) + ask.format("more", 2)
-    done = run_plan(load_plan(written(tmp_path, text)), [WORLD], tmp_path / "out", threads=1)
-    assert len(done.results.done) == 1
-    first, second = done.text.read_text(encoding="utf-8").split("## few")[1].split("## more")
-    assert (first.count("!["), second.count("![")) == (1, 2)
 
 
 def test_models_of_other_code_are_not_taken(tmp_path, monkeypatch):
@@ -498,28 +430,14 @@ def test_the_report_tells_of_others_of_what_failed_and_how_it_was_made(small):
     assert "script" not in Tables(page).tags and "http" not in re.sub(r"http://www.w3", "", page)
 
 
-def test_rules_to_read_are_right_about_a_fact_of_test(small):
-    _, out, _, _ = small
-    (example, *_), _ = measured(out)["world.whole.one.0.json"]["examples"]
-    graph, relation = WORLD.graph, example["relation"]
-    assert example["rule"].startswith(f"{relation}(")
-    answers = {
-        fact.object
-        for fact in graph.facts("test")
-        if f"({fact.subject}, {relation}," in example["asked"]
-    }
-    assert example["answer"] in answers
-    assert example["answer"] in example["grounding"].split("; ")[-1]
-
-
 def test_pictures_lie_beside_the_markdown(small):
     _, out, done, _ = small
     named = re.findall(r"!\[.*?\]\((.+?)\)", done.text.read_text())
-    assert len(named) >= 4
+    assert len(named) == 3
     for name in named:
         assert ElementTree.parse(out / name).getroot().tag.endswith("svg")
     page = done.page.read_text()
-    assert page.count("<svg") + page.count('<img src="data:image/svg') == len(named)
+    assert page.count('<img src="data:image/svg') == len(named)
 
 
 # Costs, and the command

@@ -67,7 +67,7 @@ def test_a_low_candidate_is_scored_again_too():
         (Features.NONE, None),
         (Features.PAPER, Missing.DURATION),
         (Features.FULL, None),
-        (Features.FULL, Missing.UNKNOWN),
+        (Features.FULL, Missing.OPEN),
     ],
 )
 def test_removing_the_facts_gives_the_stated_drop(monkeypatch, features, missing):

@@ -96,6 +96,8 @@ def test_settings_of_0_1_are_read_or_refused_in_words():
     values = TILP(1, rule_weights="attention").settings.to_json()
     old = {**values, "training": {**values["training"], "cell": "lstm"}}
     assert ModelSettings.from_json(old) == TILP(1, rule_weights="attention").settings
+    parts = ModelSettings.from_json({**old, "without": ["mixing", "out-of-fold"]}).without
+    assert parts == ("stacking",)
     for changed, told in (
         ({"weights": "hybrid"}, "hybrid weights were removed in 0.2: fit the model again"),
         ({"cell": "gru"}, "the cell 'gru' was removed in 0.2: fit the model again"),
@@ -169,7 +171,12 @@ def test_a_folder_in_use_is_not_written_to(copy, model, saved):
 
 
 def test_a_model_is_json_and_parquet_and_nothing_else(saved):
-    assert {path.name for path in saved.iterdir()} == {"model.json", "rules.jsonl", "graph"}
+    assert {path.name for path in saved.iterdir()} == {
+        "model.json",
+        "rules.jsonl",
+        "time.npz",
+        "graph",
+    }
     for path in saved.rglob("*"):
         if path.suffix == ".json":
             assert isinstance(json.loads(path.read_text(encoding="utf-8")), dict)
@@ -178,6 +185,8 @@ def test_a_model_is_json_and_parquet_and_nothing_else(saved):
             assert lines and all("rule" in json.loads(line) for line in lines)
         elif path.suffix == ".parquet":
             assert len(pl.read_parquet(path)) > 0
+        elif path.suffix == ".npz":
+            assert len(np.load(path, allow_pickle=False).files) > 0
         else:
             assert path.is_dir(), path
 
@@ -204,7 +213,10 @@ def test_loading_executes_nothing(copy, model, tmp_path, monkeypatch):
 
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, forbidden)
-    monkeypatch.setattr(np, "load", forbidden)
+    plain = np.load
+    monkeypatch.setattr(
+        np, "load", lambda *a, **b: forbidden() if b.get("allow_pickle", True) else plain(*a, **b)
+    )
     again = tilp.load(copy)
     assert same(again, model) and not sprung.exists()
     monkeypatch.undo()

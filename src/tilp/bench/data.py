@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from tilp._utils.files import unique_file_name
 from tilp.bench.report import TEXTS
@@ -81,13 +81,6 @@ def world_source(which: WorldSize) -> Source:
     return Source(f"world-{which.size}{seed}", which)
 
 
-class Rare(NamedTuple):
-    """A relation made rare; others are refitted if this share of what predicts them uses it."""
-
-    relation: int
-    least: float
-
-
 @dataclass(frozen=True)
 class Case:
     """The graphs of one run."""
@@ -96,7 +89,6 @@ class Case:
     applied: TemporalGraph  # evidence of the queries
     known: TemporalGraph  # with the queries' split, and the known answers to filter
     shared: bool = False  # whether other runs use the same model
-    rare: Rare | None = None  # if only part of a model is to be refitted
     # Splits whose facts before a query are its evidence; None for train, whatever the dates.
     evidence: tuple[str, ...] | None = None
 
@@ -154,10 +146,10 @@ class Forecast(Setting):
 class Balanced(Setting):
     """As many test facts of each relation: what biased data are compared with."""
 
-    kind, seeded, shares_models = "balanced", True, True
+    kind, seeded = "balanced", True
 
     def case(self, source: Source, seed: int) -> Case:
-        return Case.of(balanced(source.graph, seed=seed), shared=True)
+        return Case.of(balanced(source.graph, seed=seed))
 
 
 @dataclass(frozen=True)
@@ -182,24 +174,19 @@ class Biased(Setting):
     removed: float = 0.5
     walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
     label: str = field(default="", metadata={"key": None})  # of the relation, for names of files
-    # Refit only relations of whose rules at least this share uses the rare relation; None for all.
-    refit: float | None = None
 
-    kind, seeded, shares_models = "biased", True, True
+    kind, seeded = "biased", True
 
     @property
     def name(self) -> str:
         names = dict.fromkeys(filter(None, (self.relation, self.label)))
         relation = "-".join(unique_file_name(name) for name in names)
-        refit = "" if self.refit is None else f"-refit-{self.refit}"
-        return f"biased-{self.removed}-{self.walked.value}{refit}-{relation}"
+        return f"biased-{self.removed}-{self.walked.value}-{relation}"
 
     def case(self, source: Source, seed: int) -> Case:
         whole = balanced(source.graph, seed=seed)
         reduced = biased(whole, self.relation, removed=self.removed, seed=seed, walked=self.walked)
-        relation = source.graph.relations.find(self.relation)
-        rare = None if self.refit is None else Rare(relation, self.refit)
-        return Case(reduced, reduced, whole, rare=rare)  # removed facts are known answers
+        return Case(reduced, reduced, whole)  # removed facts are known answers
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Experiments on how well methods rank: `compare`, `curve` and `biased`; their rules (`rules`).
+"""Experiments on how well methods rank: `compare`, `curve` and `biased`.
 
 `curve` and `biased` have fewer facts, of all or of one relation, as Figures 2 and 3 of the paper.
 """
@@ -11,28 +11,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress, product
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from tilp._utils.files import file_name_part
+from tilp._utils.files import file_name_part, unique_file_name
 from tilp.bench.data import Balanced, Biased, Few, Setting, Source, Whole
 from tilp.bench.evaluation_job import EvaluationJob
-from tilp.bench.jobs import Job, Result
+from tilp.bench.jobs import Job, Result, Workspace
 from tilp.bench.methods import Method
 from tilp.bench.report import TEXTS, Report, bold, italic
 from tilp.bench.schema import Count, Share, allow, one_of
 from tilp.evaluation import ties_of
 from tilp.evaluation.evaluate import unique_labels
 from tilp.graph import SPLITS
+from tilp.parallel import Workers
+from tilp.rules import Phrasings
 from tilp.splits import balanced, reducible
+from tilp.time_prediction import TimePredictor, TimeTraining, fit_time_model
+from tilp.time_prediction.evaluate import evaluate_times
 from tilp.types import Protocol, WalkGraph
 from tilp.viz.charts import Bars, Line, Point, draw_bars, draw_lines
 
 _METRICS = {"mrr": "MRR", "hits@1": "hits@1", "hits@10": "hits@10"}
+_TIME_METRICS = ("aeiou@1", "aeiou@5", "aeiou@10", "giou", "gaeiou", "tac", "mae_start", "mae_end")
 _COSTS = ("rules", "learn, s", "ask, s")
-_OF_RULE = (
-    "{sentence} (weight {weight:.3g}, confidence {confidence:.2f}, support {support:,} of "
-    "{facts:,} facts)"
-)
 _RANKINGS = [
     f"{protocol.value} {ties.value}" for protocol in Protocol for ties in ties_of(protocol)
 ]
@@ -73,7 +74,6 @@ class Experiment(ABC):
     """One question of a plan."""
 
     kind: ClassVar[str]
-    tilp_only: ClassVar[bool] = False  # whether all its methods must be forms of TILP
 
     name: FileName
     title: str
@@ -84,10 +84,6 @@ class Experiment(ABC):
         names = [method.name for method in self.methods]
         if len(set(names)) < len(names):
             raise ValueError(f"methods is {names!r}; give each method once")
-        others = [method.name for method in self.methods if not method.is_tilp]
-        if self.tilp_only and others:
-            only = f"give forms of TILP alone where the kind is {self.kind}"
-            raise ValueError(f"methods is {others!r}; {only}")
 
     @abstractmethod
     def jobs(self, source: Source) -> list[Job]:
@@ -297,38 +293,6 @@ def _cost_cells(results: Sequence[Result]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules(Experiment):
-    """Rules of each method's first seed, of the relations with the best MRR."""
-
-    kind = "rules"
-    tilp_only = True
-
-    split: SplitName = "test"
-    best: Count = 4  # count of relations
-    rules: Count = 2  # of each
-    setting: Setting = Whole()  # noqa: RUF009 - frozen
-
-    def jobs(self, source: Source) -> list[Job]:
-        more = 0, self.split, (self.best, self.rules)
-        return [EvaluationJob(source, self.setting, method, *more) for method in self.methods]
-
-    def write(self, report: Report, sources: Sequence[Source]) -> None:
-        for source in sources:
-            for result in report.failures(self.jobs(source)):
-                method = result["method"]["name"]
-                report.heading(f"{source.name}, {method}", 3)
-                of_relations = result["examples"][: self.best]
-                shown = [example for rules in of_relations for example in rules[: self.rules]]
-                for index, example in enumerate(shown):
-                    report.text(example["rule"])
-                    report.text(_OF_RULE.format(**example))
-                    caption = "{asked}: {answer}, by {grounding}".format(**example)
-                    own = file_name_part(f"{self.name}-{method}-{index}")
-                    name = f"{file_name_part(source.name)}-{own}"
-                    report.picture(name, example["picture"], caption)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Curve(RankedExperiment):
     """Methods × shares of training facts × rounds; a round seeds the sample and the method."""
 
@@ -396,7 +360,6 @@ class BiasedData(RankedExperiment):
     relations: tuple[str, ...] = ()  # none for each that can be made rare
     removed: Share = 0.5
     walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
-    refit: float | None = None  # as of `Biased`
     published: tuple[Published, ...] = field(default=(), metadata={"key": None})
 
     def settings(self, source: Source) -> Iterable[Setting]:
@@ -412,14 +375,12 @@ class BiasedData(RankedExperiment):
         names, settings = unique_labels(relations), {}
         for index in ids:
             relation, label = str(relations.ids[index]), relations.label(index)
-            setting = Biased(relation, self.removed, self.walked, label, self.refit)
+            setting = Biased(relation, self.removed, self.walked, label)
             settings[str(names[index])] = setting
         return settings
 
     def write(self, report: Report, sources: Sequence[Source]) -> None:
         report.text(TEXTS["biased"].format(removed=self.removed, rounds=self.rounds))
-        if self.refit is not None:
-            report.text(TEXTS["refit"].format(refit=self.refit))
         for source in self.sections(report, sources):
             self._write_changes(report, source)
 
@@ -464,3 +425,61 @@ class BiasedData(RankedExperiment):
                 figures[-1] = {name: float(entry["mrr"]) for name, entry in relations.items()}
                 figures[-1][None] = float(result["figures"][ranking]["mrr"])
         return figures
+
+
+@dataclass(frozen=True)
+class TimesJob(Job):
+    """A time model, and its predictions of the intervals of a split."""
+
+    source: Source
+    seed: int
+    split: str
+
+    @property
+    def name(self) -> str:
+        return f"times.{unique_file_name(self.source.name)}.{self.split}.seed-{self.seed}"
+
+    def identity(self) -> dict[str, Any]:
+        return {"data": self.source.fingerprint, "seed": self.seed, "split": self.split}
+
+    def run(self, workspace: Workspace) -> Result:
+        graph = self.source.graph
+        with Workers(workspace.threads) as workers:
+            model = fit_time_model(graph, TimeTraining(seed=self.seed), workers)
+            predictor = TimePredictor(model, graph, Phrasings())
+            return evaluate_times(predictor, graph, self.split, workers).to_json()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedOverlap:
+    """A published aeIOU@1, to stand beside ours."""
+
+    method: str
+    data: str
+    aeiou: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times(Experiment):
+    """When facts start and end."""
+
+    kind = "times"
+    tilp_only = True
+
+    split: SplitName = "test"
+    seeds: Count = 1
+    published: tuple[PublishedOverlap, ...] = ()
+
+    def jobs(self, source: Source) -> list[Job]:
+        return [TimesJob(source, seed, self.split) for seed in range(self.seeds)]
+
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
+        for source in sources:
+            rows = []
+            for result in report.failures(self.jobs(source)):
+                values = [f"{result['metrics'][name]:.4f}" for name in _TIME_METRICS]
+                rows.append([f"tilp, {result['facts']:,} facts", *values])
+            entries = [entry for entry in self.published if entry.data == source.name]
+            blank = [""] * (len(_TIME_METRICS) - 1)
+            rows += [[italic(e.method), italic(f"{e.aeiou:.4f}"), *blank] for e in entries]
+            report.table(["method", *_TIME_METRICS], rows, 1, source.name)

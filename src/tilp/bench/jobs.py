@@ -58,19 +58,6 @@ class Job(ABC):
     def run(self, workspace: Workspace) -> Result:
         """Run it, and return plain values."""
 
-    def satisfied_by(self, result: Result) -> bool:  # noqa: ARG002
-        """Return whether a result of the same key has everything this job needs."""
-        return True
-
-    def merged_with(self, other: Job) -> Job:
-        """Return one job that does the work of this one and another of the same name."""
-        if other != self:
-            raise TilpError(
-                f"two different runs of the plan have the name {self.name}; give data sets, "
-                "methods and folders names that differ in letters and digits"
-            )
-        return self
-
     def key(self) -> str:
         return digest_of(self.identity())
 
@@ -85,7 +72,11 @@ def merge_jobs(jobs: Iterable[Job]) -> list[Job]:
     """Return each job once, in the order of their first appearance."""
     merged: dict[str, Job] = {}
     for job in jobs:
-        merged[job.name] = merged[job.name].merged_with(job) if job.name in merged else job
+        if merged.setdefault(job.name, job) != job:
+            raise TilpError(
+                f"two different runs of the plan have the name {job.name}; give data sets, "
+                "methods and folders names that differ in letters and digits"
+            )
     return list(merged.values())
 
 
@@ -121,11 +112,10 @@ class Store:
             result: Result = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as failure:
+        except (OSError, ValueError, RecursionError) as failure:
             message = f"{path} cannot be read ({failure}); remove it to run it again"
             raise TilpError(message) from failure
-        same = isinstance(result, dict) and result.get("key") == key
-        return result if same and job.satisfied_by(result) else None
+        return result if isinstance(result, dict) and result.get("key") == key else None
 
     def save(self, job: Job, key: str, result: Result) -> Result:
         """Write the result of a job, and return it as it will be read."""

@@ -9,24 +9,18 @@ from functools import partial
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tilp._utils.arrays import Ints
-from tilp.bench.data import Case, Rare
+from tilp.bench.data import Case
 from tilp.bench.jobs import Workspace, digest_of
 from tilp.bench.report import TEXTS
 from tilp.bench.schema import Table, check_keys, one_of, read_value
-from tilp.errors import NoRulesError, TilpError
+from tilp.errors import TilpError
 from tilp.evaluation import popularity, recurrence
 from tilp.forecasting import ForecastSettings, TimestampRules
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP, TILPConfig, load
-from tilp.model.config import OPTIONS_OF_0_1
-from tilp.model.update import touched_relations
 from tilp.scoring import Scorer, Scores
 from tilp.scoring.scores import ScoreFunction
-from tilp.splits.kinds import exclude_from_training
-from tilp.types import WalkGraph
 
 _PLAIN, _REACHED = "plain", "reached_only"  # choices that the estimators do not have
 _RESOURCES = {"n_jobs", "memory", "backend", "address"}
@@ -44,17 +38,15 @@ _ABOUT: Mapping[str, str] = TEXTS["methods"]
 _LIKE: Mapping[type, set[type]] = {bool: {bool}, int: {int}, float: {int, float}}
 
 MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
-ScorerOf = Callable[[TILP], ScoreFunction]
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Result of learning: a scorer, and the count of rules and the model if there are any."""
+    """Result of learning: a scorer, and the count of rules if there are any."""
 
     scorer: ScoreFunction
     seconds: dict[str, float] = field(default_factory=dict)
     rules: int | None = None
-    model: TILP | None = None
 
 
 @dataclass(frozen=True)
@@ -115,20 +107,14 @@ class Method:
 
     def _learn_tilp(self, case: Case, seed: int, workspace: Workspace) -> Learned:
         make = partial(self.tilp, seed, workspace.threads)
-
-        def scorer_of(model: TILP) -> ScoreFunction:
-            scorer = model.scorer(case.applied)
-            return ReachedOnly(scorer) if self.choices.get(_REACHED) else scorer
-
-        if case.rare is not None:
-            model, scorer = refit(make, scorer_of, case, case.rare, workspace)
-            return Learned(scorer, dict(model.seconds), len(model.rules()), model)
         if case.shared:
             model, seconds = shared_model(make, case.learned, workspace)
         else:
             model = make().fit(case.learned, folder=workspace.folder, progress=workspace.advance)
             seconds = model.seconds
-        return Learned(scorer_of(model), dict(seconds), len(model.rules()), model)
+        scorer = model.scorer(case.applied)
+        scores = ReachedOnly(scorer) if self.choices.get(_REACHED) else scorer
+        return Learned(scores, dict(seconds), len(model.rules()))
 
     def _learn_timed(self, case: Case, seed: int, workspace: Workspace) -> Learned:
         # These rules are mined from the graph itself, so it must hold nothing but training facts.
@@ -164,8 +150,6 @@ def read_method(name: str, table: Table, where: str) -> Method:
     base: str = read_value(Annotated[str, one_of(list(_ABOUT))], table, "base", where)
     about: str = read_value(str, table, "about", where, default="")
     possible = _parameters(base)
-    if base in _FORMS:
-        table = {OPTIONS_OF_0_1.get(key, key): value for key, value in table.items()}
     check_keys(table, ["base", "about", *possible], where)
     choices = {}
     for key in [key for key in table if key in possible]:
@@ -211,45 +195,6 @@ def shared_model(
     note.write_text(json.dumps(model.seconds), encoding="utf-8")
     model.save(folder)
     return model, model.seconds
-
-
-def refit(
-    make: MakeModel, scorer_of: ScorerOf, case: Case, rare: Rare, workspace: Workspace
-) -> tuple[TILP, ScoreFunction]:
-    """Refit the relations that a rare one affects; score all others with the whole model."""
-    whole, _ = shared_model(make, case.known, workspace)
-    vocabulary = whole.graph.relations
-    names = [vocabulary.label(relation) for relation in range(len(vocabulary))]
-    affected = touched_relations(whole.rules(), {names[rare.relation]}, rare.least)
-    relations = np.flatnonzero([name in affected for name in names])
-    others = np.flatnonzero(~np.isin(case.learned.relation[case.learned.span("train")], relations))
-    thinned = exclude_from_training(case.learned, others, WalkGraph.FULL)
-    folder, progress = workspace.folder, workspace.advance
-    try:
-        model = make().fit(thinned, folder=folder / "touched", progress=progress)
-    except NoRulesError:  # the affected relations have no rules left: refit everything
-        model = make().fit(case.learned, folder=folder / "all", progress=progress)
-        relations = np.arange(len(names))
-    directed = np.concatenate([relations, relations + len(names)])
-    return model, partial(_route, directed, scorer_of(model), scorer_of(whole))
-
-
-def _route(
-    relations: Ints, theirs: ScoreFunction, others: ScoreFunction, queries: QueryTable
-) -> Scores:
-    """Score queries for some directed relations by one scorer, and all others by another."""
-    mask = np.isin(queries.directed_relation, relations)
-    routes = [(theirs, np.flatnonzero(mask)), (others, np.flatnonzero(~mask))]
-    parts = [scorer(queries[rows]) for scorer, rows in routes if len(rows)]
-    counts = np.concatenate([np.diff(part.offsets) for part in parts])
-
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    columns = column("candidate"), column("score"), column("defaults")
-    reached = column("reached") if all(part.reached is not None for part in parts) else None
-    order = np.argsort(np.concatenate([rows for _, rows in routes]))
-    return Scores(np.append(0, np.cumsum(counts)), *columns, reached).take(order)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from urllib.parse import unquote
 
 from tilp._utils.files import write_text
 from tilp.bench.jobs import Job, Result, Results
-from tilp.viz import standalone
 from tilp.viz.charts import MissingMatplotlibError
 from tilp.viz.html import Markup, page
 from tilp.viz.svg import clean, legal
@@ -91,9 +90,6 @@ class Report:
         lines += [[escape(cell) for cell in row] for row in rows]
         self._blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
-    def picture(self, name: str, svg: str, caption: str) -> None:
-        self._figure(name, standalone(svg), Markup(svg), caption)
-
     def chart(self, name: str, draw: Callable[[], str], caption: str) -> None:
         """Add a matplotlib chart, or say that it is missing if matplotlib is."""
         try:
@@ -104,11 +100,8 @@ class Report:
             return
         data = base64.b64encode(svg.encode()).decode()
         image = f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(clean(caption))}">'
-        self._figure(name, svg, Markup(image), caption)
-
-    def _figure(self, name: str, file: str, shown: Markup, caption: str) -> None:
         path = f"{self._name}-figures/{name}.svg"
-        self._files[path], self._shown[path] = file, shown
+        self._files[path], self._shown[path] = svg, Markup(image)
         self._blocks += [f"![{escape(caption)}]({path})", escape(caption)]
 
     @contextmanager

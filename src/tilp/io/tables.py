@@ -13,6 +13,7 @@ from tilp._utils.arrays import Floats
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, TemporalGraph
+from tilp.io.frames import as_text
 from tilp.io.records import edge_table, read_records
 from tilp.io.text import IsHeader, TextTable, join_tables, text_batches
 from tilp.types import TableFormat, Unit, choose
@@ -192,7 +193,11 @@ def _table_batches(path: Path, size: int = _BATCH_SIZE) -> Iterator[TextTable]:
     if path.suffix.lower() not in PARQUET_SUFFIXES:
         return text_batches(path, None, _is_header, min_columns=1, size=size)
     tables = parquet_batches(path, size)
-    return (TextTable(t.names, t.frame.cast(pl.String), t.lines) for t in tables)
+    return (replace(t, frame=t.frame.select(_column_as_text(t.frame, path))) for t in tables)
+
+
+def _column_as_text(frame: pl.DataFrame, path: Path) -> list[pl.Series]:
+    return [as_text(column, str(path), "a name or a number") for column in frame]
 
 
 def _is_header(cells: tuple[str, ...], _second: tuple[str, ...] = ()) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from tilp import types
-from tilp._deprecated import RenamedAttribute, renamed_keywords
 from tilp._utils.files import locked
 from tilp._utils.memory import memory_budget
 from tilp._utils.params import Params
@@ -24,7 +24,14 @@ from tilp.graph import TemporalGraph, known_facts, merge_facts
 from tilp.graph.queries import KnownFacts
 from tilp.io.tables import as_polars, is_frame, same_kind
 from tilp.learning.training_loop import LossCurve
-from tilp.model.batch_predict import BatchPredictor, BatchResult, BatchSettings, predict_to
+from tilp.model.batch_predict import (
+    TIME_PART,
+    BatchPredictor,
+    BatchResult,
+    BatchSettings,
+    predict_to,
+    write_parts,
+)
 from tilp.model.config import (
     CANDIDATES,
     DEFAULT_CONFIG,
@@ -36,20 +43,21 @@ from tilp.model.config import (
     TILPConfig,
     check_length,
     find_effort,
-    parameters_of_0_1,
     resolve_effort,
     tilp_arguments,
 )
-from tilp.model.feature_tables import Distributions, select_features, weight_table
+from tilp.model.feature_tables import distribution_table, weight_table
 from tilp.model.fit import fit_model, given_rules
 from tilp.model.fitted_model import FittedModel
 from tilp.model.persistence import SavedState, load_model, model_digest, save_model, saved_state
-from tilp.model.query_sources import QueryFile, QueryFrame, queries_of
+from tilp.model.query_sources import QueryFile, QueryFrame, QuerySlice, queries_of
 from tilp.model.update import UpdateReport, update_model
 from tilp.parallel import Workers, thread_count
 from tilp.rules import Phrasings, Rule, RuleSet
 from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
 from tilp.scoring.queries import QueryColumns, query_table, read_queries
+from tilp.time_prediction import TimePrediction, TimePredictor
+from tilp.time_prediction.evaluate import TimeEvaluation, evaluate_times
 from tilp.types import choose
 from tilp.walks import MiningSettings
 from tilp.walks.mining import gap_edges
@@ -80,8 +88,7 @@ class TILP(Params):
             and random walk scores, the most accurate.
         missing: How missing starts and ends of facts and queries are imputed (default
             `"point"`). `point`: by the other date; `duration`: by a draw from how long facts of
-            the relation last, as in the paper; `open`: since ever, or until today; `unknown`:
-            not at all, so that a rule counts if it may hold.
+            the relation last, as in the paper; `open`: since ever, or until today.
         only_earlier: Learn and answer with nothing but the facts that started before the query's
             start (bool, default False). An end from then on is not known: the start stands for
             it, as for a missing one. A query without any date is asked with all facts. Needs
@@ -94,6 +101,8 @@ class TILP(Params):
         effort: How much work goes into a large graph (default `"normal"`). `normal` learns from
             at most 50,000 facts, `quick` from 5,000, `thorough` from all. Every fact is walked
             on. Relations are cut evenly, from the largest on.
+        time_model: Learn when facts start and end, too (default True), for `predict_time`. It
+            takes at most a fifth of the time of a fit.
         random_state: The seed (int, default 0). Same seed and data, same model, bit for bit.
         n_jobs: How many threads work in parallel (int, default None: one for each core; -1
             means the same). It does not change the result.
@@ -120,10 +129,7 @@ class TILP(Params):
     forecasts = False
     _saved: SavedState | None = None  # what it was loaded from, or saved to
     _UNSHOWN = ("n_jobs", "memory", "backend", "address")
-    threads = RenamedAttribute("n_jobs")
-    learned = RenamedAttribute("feature_weights")
 
-    @parameters_of_0_1
     def __init__(
         self,
         max_length: int = 3,
@@ -136,6 +142,7 @@ class TILP(Params):
         min_support: int = 2,
         max_rules: int = MAX_KEPT,
         effort: types.Effort | str = types.Effort.NORMAL,
+        time_model: bool = True,
         random_state: int = 0,
         n_jobs: int | None = None,
         memory: int | str | None = None,
@@ -152,6 +159,7 @@ class TILP(Params):
         self.min_support = min_support
         self.max_rules = max_rules
         self.effort = effort
+        self.time_model = time_model
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.memory = memory
@@ -163,6 +171,7 @@ class TILP(Params):
         self._fitted: FittedModel | None = None
         self._settings: ModelSettings | None = None
         self._scorer: Scorer | None = None
+        self._time_predictor: TimePredictor | None = None
         self.last_update: UpdateReport | None = None
         self.phrasings = Phrasings()
 
@@ -226,6 +235,7 @@ class TILP(Params):
             max_rules=self.max_rules,
             held_out=config.held_out,
             seed=self.random_state,
+            time_model=self.time_model,
         )
 
     @classmethod
@@ -276,6 +286,7 @@ class TILP(Params):
             min_support=mining.min_support,
             max_rules=settings.max_rules,
             effort=effort,
+            time_model=settings.time_model,
             random_state=settings.seed,
             config=TILPConfig(
                 sample=sample,
@@ -349,13 +360,13 @@ class TILP(Params):
             with locked(checkpoints):
                 self._fitted = fit_model(graph, context, given)
         self._settings, self._graph, self._scorer = settings, graph, None
+        self._time_predictor = None
         return self
 
     def update(
         self,
         new_facts: TemporalGraph,
         *,
-        dates: types.MoreDates | str = types.MoreDates.SUPERSEDE,
         labels: types.ByLabel | str = types.ByLabel.REFUSE,
         progress: Progress | None = None,
     ) -> TILP:
@@ -363,13 +374,12 @@ class TILP(Params):
 
         New facts join the graph that rules are applied on. The rules of relations that they
         touch are mined and counted again; all others stay exactly as they are. Weights stay; a
-        new rule gets its weight from its confidence. `last_update` of the new model reports what
+        new rule gets its weight from its confidence. A fact that has more dates than a known one
+        replaces it. `last_update` of the new model reports what
         changed.
 
         Args:
             new_facts: Facts in their splits; names are looked up by id, then by key, or are new.
-            dates: What to do with a fact that has more dates than a known one (default
-                `"supersede"`): `supersede` replaces the known one, `both` keeps the two.
             labels: What to do with a name that is no id or key, but the label of something known
                 (default `"refuse"`): `refuse` raises an error, `match` takes it for that thing,
                 `new` for something new.
@@ -378,9 +388,8 @@ class TILP(Params):
         Raises:
             TilpError: The facts have another unit of time, or ambiguous names.
         """
-        dates = choose(types.MoreDates, dates, "dates")
         labels = choose(types.ByLabel, labels, "labels")
-        merged = merge_facts(self.graph, new_facts, dates=dates, labels=labels)
+        merged = merge_facts(self.graph, new_facts, labels=labels)
         with self._workers() as workers:
             context = FitContext(self.settings, workers, stages=Stages(progress))
             fitted, report = update_model(self.graph, self._need_fit(), merged, context)
@@ -428,40 +437,20 @@ class TILP(Params):
             rules = rules.filter(lambda mined: mined.rule.head.inverse == inverse, relation=label)
         return rules.sort()
 
-    def distributions(self, *, progress: Callable[[float], None] | None = None) -> Distributions:
-        """Return the temporal distributions of the training facts, whatever features are used.
+    def feature_table(self) -> pl.DataFrame:
+        """Return how relations recur, in what order and how far apart facts start, as a table.
 
-        Args:
-            progress: Called with the share that is done.
-        """
-        with self._workers() as workers:
-            return Distributions.of(self.graph, self.settings, self._need_fit(), workers, progress)
-
-    def feature_table(
-        self,
-        relation: str | None = None,
-        *,
-        other: str | None = None,
-        evidence: types.EvidenceKind | str | None = None,
-        min_seen: int = 1,
-    ) -> pl.DataFrame:
-        """Return recurrence, order, time between relations and durations of facts as a table.
-
-        Args:
-            relation: Only this relation, `name`, or its inverse, `name⁻¹` or `name^-1`.
-            other: Only pairs with this other relation, named likewise.
-            evidence: Only facts `between` the two, `others` of the candidate, or `walks` to it.
-            min_seen: Only distributions fitted to at least this many facts or pairs.
+        These are the distributions of the paper's features, fitted to the training facts, whatever
+        features the model uses. `TILP.feature_weights` has what was learned of features.
 
         Returns:
-            A row for each distribution, with a sentence that says it in words; the columns are
-            described at `Distributions.frame`.
-
-        Raises:
-            TilpError: There is no such relation or kind of evidence.
+            A row for each distribution: the feature (`recurrence`, `order`, `pair`), where it was
+            seen (`between` the same two entities, in `others` of the candidate, on `walks`), the
+            relation of the query and the other one, parameters, how many facts or pairs were
+            `seen`, and whether these were too few, so that others are `pooled` with them.
         """
-        table = self.distributions().frame()
-        return select_features(table, self.graph, relation, other, evidence, min_seen)
+        with self._workers() as workers:
+            return distribution_table(self.graph, self.settings, self._need_fit(), workers)
 
     def feature_weights(self, relation: str | None = None) -> pl.DataFrame:
         """Return the weights that phase two learned for temporal features, the strongest first.
@@ -511,7 +500,7 @@ class TILP(Params):
     def evidence_note(self) -> str:
         """Which facts answers rest on, in words."""
         if self.settings.mining.only_earlier:
-            return "the facts of train that start before the query; without a date, all"
+            return "the facts of train that start before the query; all of them if it has no date"
         return "the facts of train, those after the query's time too"
 
     def _explainer(self, graph: TemporalGraph | None) -> Explainer:
@@ -676,7 +665,6 @@ class TILP(Params):
     ) -> TopKPredictor:
         return TopKPredictor(self.evidence(graph), self.scorer(graph), k, new_only)
 
-    @renamed_keywords({"top": "max_reasons", "fall": "ablation"})
     def explain(
         self,
         query: Query,
@@ -717,6 +705,88 @@ class TILP(Params):
         )  # fmt: skip
         return explanation
 
+    def time_predictor(self, graph: TemporalGraph | None = None) -> TimePredictor:
+        """Return what answers questions about the times of facts.
+
+        Args:
+            graph: Use its train split as evidence (default None: that of the model's graph).
+        """
+        time = getattr(self._need_fit(), "time", None)  # forecasters have none
+        if time is None:
+            raise TilpError(
+                "the model has no time model: it is a forecaster, or was fitted with only_earlier, "
+                "with time_model=False (--no-time-model) or by an earlier tilp; fit one without "
+                "these to ask when"
+            )
+        if graph is not None and graph is not self.graph:
+            return TimePredictor(time, graph, self.phrasings)
+        if self._time_predictor is None:
+            self._time_predictor = TimePredictor(time, self.graph, self.phrasings)
+        return self._time_predictor
+
+    def predict_time(
+        self, subject: str, relation: str, object: str, start: str | int | None = None,
+        end: str | int | None = None, *, k: int = 10, graph: TemporalGraph | None = None,
+    ) -> TimePrediction:  # fmt: skip
+        """Return when a fact holds: intervals, distributions of start and end, and reasons.
+
+        Args:
+            subject: Its name, or id; likewise `relation` and `object`.
+            start: If it is known, the end is predicted (default None).
+            end: If it is known, the start is predicted (default None).
+            k: How many intervals, chosen so that the best of them overlaps most (default 10).
+            graph: Evidence (default None: the model's graph).
+
+        Example:
+            >>> import tilp
+            >>> graph = tilp.datasets.world(seed=0, size=1000).graph
+            >>> model = TILP(max_length=1, features="none").fit(graph)
+            >>> answer = model.predict_time("Omar Shelker", "diedIn", "Dedbridge")
+            >>> len(answer.intervals)
+            10
+        """
+        query = Query(relation, subject, object, start, end)
+        return self.time_predictor(graph).ask(query, k)
+
+    def holds(
+        self, subject: str, relation: str, object: str, at: str | int, *,
+        start: str | int | None = None, end: str | int | None = None,
+        graph: TemporalGraph | None = None,
+    ) -> float:  # fmt: skip
+        """Return the probability that a fact holds at a date, or at some time of a year or month.
+
+        The other arguments are those of `predict_time`.
+        """
+        return self.time_predictor(graph).holds(Query(relation, subject, object, start, end), at)
+
+    def predict_times(
+        self, queries: Path | str | pl.DataFrame, k: int = 1, *,
+        on_error: types.OnInvalidQuery | str = types.OnInvalidQuery.RAISE,
+        folder: Path | str | None = None, graph: TemporalGraph | None = None,
+    ) -> pl.DataFrame:  # fmt: skip
+        """Return when each fact of a table holds: a row for each interval, the best first.
+
+        Args:
+            queries: A table, or a file that is read part by part, with the columns subject,
+                relation, object, and perhaps start or end.
+            k: How many intervals each gets (default 1).
+            on_error: `raise` (default) an error for an invalid question, or `skip` it: its row
+                has no interval, and the reason as its note.
+            folder: Write the rows here as Parquet parts, and return none (default None). If it
+                is stopped, the same call adds the missing parts.
+            graph: Evidence (default None: the model's graph).
+        """
+        skip = choose(types.OnInvalidQuery, on_error, "on_error") is types.OnInvalidQuery.SKIP
+        source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
+        predictor = self.time_predictor(graph)
+        answer = partial(_answer_part, predictor, k, skip)
+        with self._workers() as workers:
+            if folder is None:
+                return pl.concat(workers.map(answer, source.slices(TIME_PART)))
+            decided_by = {"model": self._digest(), "evidence": predictor.graph.fingerprint()}
+            of = {**decided_by, "queries": source.digest(), "time": True, "k": k, "skip": skip}
+            return write_parts(Path(folder).expanduser(), source, answer, of, workers)
+
     def evaluate(
         self,
         split: str = "test",
@@ -753,6 +823,20 @@ class TILP(Params):
             return evaluate(
                 self.scorer(), known, split, protocols=protocols, sample=sample, seed=seed,
                 workers=workers, progress=progress, note=repr(self),
+            )  # fmt: skip
+
+    def evaluate_times(
+        self, split: str = "test", *, known: TemporalGraph | None = None,
+        sample: int | None = None, seed: int = 0, progress: Callable[[float], None] | None = None,
+    ) -> TimeEvaluation:  # fmt: skip
+        """Measure the predicted times of a split's facts with two known dates.
+
+        The arguments are those of `evaluate`; train alone is evidence.
+        """
+        with self._workers() as workers:
+            return evaluate_times(
+                self.time_predictor(), self.graph if known is None else known, split, workers,
+                sample=sample, seed=seed, progress=progress,
             )  # fmt: skip
 
     def save(self, folder: Path | str, *, replace: bool = False) -> Path:
@@ -809,3 +893,7 @@ class TILP(Params):
         if self._fitted is None:
             raise TilpError("the model is not fitted yet: call fit(graph) first")
         return self._fitted
+
+
+def _answer_part(predictor: TimePredictor, k: int, skip: bool, part: QuerySlice) -> pl.DataFrame:
+    return predictor.table(part.columns, k, skip=skip, first=part.first)

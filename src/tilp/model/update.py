@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,9 +25,6 @@ from tilp.time.imputation import MissingDates
 from tilp.types import Weights
 from tilp.walks import Walker
 from tilp.walks.mining import count_rules, mine_relations, mining_walker
-
-KEYS_OF_0_1 = {"weights": "keep", "rules": "mine"}
-"""Choices of 0.1 that the JSON of a report states for one more version."""
 
 _MIN_WEIGHT = 1e-300
 _MAX_NAMES = 5
@@ -81,7 +77,7 @@ class UpdateReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values, with the count of new entities for their labels."""
-        values = {**asdict(self), **KEYS_OF_0_1}
+        values = asdict(self)
         values |= {"entities": len(self.entities), "tilp": __version__}
         del values["near"]
         return {
@@ -143,21 +139,12 @@ def _list_names(names: Sequence[str], noun: str = "") -> str:
     return f"{len(names):,}{noun} ({', '.join(names[:_MAX_NAMES])}{more})"
 
 
-def touched_relations(
-    rules: RuleSet, relations: Collection[str], min_share: float = 0.0
-) -> set[str]:
-    """Return changed relations, and those predicted by rules with a changed relation in the body.
-
-    Of the total weight × support of a relation's rules, such rules have at least `min_share`.
-    """
-    total: defaultdict[str, float] = defaultdict(float)
-    changed: defaultdict[str, float] = defaultdict(float)
-    for mined in rules:
-        relation, weight = mined.rule.head.relation, (mined.weight or 0.0) * mined.support
-        total[relation] += weight
-        if any(atom.relation in relations for atom in mined.rule.body):
-            changed[relation] += weight
-    return {*relations} | {name for name in changed if changed[name] >= min_share * total[name]}
+def touched_relations(rules: RuleSet, relations: Collection[str]) -> set[str]:
+    """Return changed relations, and those predicted by rules with one of them in the body."""
+    bodies = ((mined.rule.head.relation, mined.rule.body) for mined in rules)
+    return {*relations} | {
+        head for head, body in bodies if any(atom.relation in relations for atom in body)
+    }
 
 
 def update_model(
@@ -166,6 +153,9 @@ def update_model(
     """Mine and count again what new facts touch in a model of a graph; its weights stay."""
     update = _Update(graph, fitted, merged, context)
     updated = update.run()
+    if fitted.time is not None:
+        time = fitted.time.for_relations(tuple(merged.graph.relations))
+        updated = replace(updated, time=time)
     report = update.report(updated.rules)
     history = (*fitted.updates, report.to_json()) if report.anything else fitted.updates
     return replace(updated, updates=history), report
