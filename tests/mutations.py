@@ -134,8 +134,6 @@ class Inputs:
             relation = str(loaded.graph.relations.ids[0])
             subject = str(loaded.graph.entities.ids[0])
             loaded.predict({"subject": subject, "relation": relation}, k=3)
-            if "forecaster" not in path.name:
-                loaded.predict_time(subject, relation, subject, k=3)
 
         def packed(path):
             opened = tilp.read(path)

@@ -131,7 +131,6 @@ class ModelSettings:
     max_rules: int = MAX_KEPT  # of each directed relation to keep, if they are selected
     held_out: int = 5_000  # facts that decide when to stop, at most
     seed: int = 0
-    time_model: bool = True  # learn when facts start and end, too
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mining", replace(self.mining, seed=self.seed))
@@ -148,7 +147,7 @@ class ModelSettings:
             values = _renamed(values, {old: new for new, old in _SAVED_KEYS.items()})
             mining, training = dict(values["mining"]), dict(values["training"])
             mining.setdefault("distinct", False)  # models of 0.1 do not state these
-            values = {"select": False, "max_rules": mining["top"], "time_model": False, **values}
+            values = {"select": False, "max_rules": mining["top"], **values}
             if set(values) != {option.name for option in fields(cls)}:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
             _refuse_removed(training)

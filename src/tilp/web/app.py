@@ -121,7 +121,6 @@ def _add_examples(schema: dict[str, Any], example: dict[str, Any]) -> None:
     bodies = {
         "/predict": {**query, "k": 10},
         BATCH: {"queries": [query, {**query, "start": None, "end": None}], "k": 3},
-        "/when": {"subject": query["subject"], "relation": query["relation"], "object": "…"},
         "/explain": {**query, "groundings": 3, "reasons": 20},
         "/picture": {**query, "candidate": query["subject"], "facts": [{"number": 0}]},
     }

@@ -8,7 +8,6 @@ import { questionForm } from "./question.js";
 import { knownFacts } from "./known.js";
 import { empty, region } from "./region.js";
 import { address, amend, go } from "./router.js";
-import { whenAnswer, whenWords } from "./when.js";
 import { counted, dates } from "./words.js";
 
 const ANSWERS = 10;
@@ -34,14 +33,8 @@ export function askView({ model, relations }) {
     const seen = answers && isSame ? howMany(before) : 0;
     answers = null;
     form.write(state);
-    const isWhole = state.missing ? state.subject && state.object : state.subject || state.object;
-    if (!state.relation || !isWhole) {
+    if (!state.relation || !(state.subject || state.object)) {
       results.show(welcome(model.example));
-      return;
-    }
-    if (state.missing) {
-      await results.load((signal) => api.when(asked(state), signal), drawnTime, correct);
-      if (!isSame && before.relation) seeTop(results.element);
       return;
     }
     const query = { ...asked(state), k: howMany(state) };
@@ -80,15 +73,6 @@ export function askView({ model, relations }) {
     ].filter(Boolean);
   }
 
-  function drawnTime(found) {
-    announce(whenWords(found));
-    return [
-      el("div", { class: "results-head" }, el("h2", {}, inWords(state)), copyLink()),
-      el("p", { class: "kind" }, `Evidence: ${model.evidence}.`),
-      el("div", { class: "card when" }, whenAnswer(found, model.unit)),
-    ];
-  }
-
   function explain(candidate, { against, without }, signal) {
     const compared = against && against !== candidate ? { against } : {};
     const query = { ...asked(state), candidate, ...compared, without, reasons: REASONS };
@@ -104,7 +88,7 @@ export function askView({ model, relations }) {
       el(
         "p",
         { class: "lead" },
-        "Give one entity of a fact and its time, or both entities to ask when it holds. The answers come with the dated facts behind them.",
+        "Give one entity of a fact and its time. The answers come with the dated facts behind them.",
       ),
       form.element,
       results.element,
@@ -124,8 +108,7 @@ function read(params) {
   const text = (name) => params.get(name) ?? "";
   return {
     subject: text("subject"),
-    object: text("subject") && text("missing") !== "time" ? "" : text("object"),
-    missing: text("missing") === "time" ? "time" : "",
+    object: text("subject") ? "" : text("object"),
     relation: text("relation"),
     start: text("start"),
     end: text("end"),
