@@ -301,7 +301,7 @@ def load_evaluation(folder: Path | str) -> Evaluation:
         if file_digest(path) != digest:
             raise TilpError(f"{path}: damaged or changed since it was written; evaluate again")
         ranks = pl.read_parquet(path, glob=False)
-    except (OSError, pl.exceptions.PolarsError) as failure:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as failure:
         raise TilpError(f"{path}: cannot be read ({failure}); evaluate again") from failure
     if dict(ranks.schema) != columns or len(ranks) != queries or not protocols:
         raise TilpError(f"{folder}: {_RANKS} does not belong to {_NOTE}; evaluate again")

@@ -170,7 +170,8 @@ class ForecastRules(TILP):
     @property
     def evidence_note(self) -> str:
         """Which facts answers rest on, in words."""
-        return f"the facts before the query's time, of all splits; without a date, at {self.now}"
+        undated = f"a query without a date is about {self.now}"
+        return f"the facts before the query's time, of all splits; {undated}"
 
     @property
     def now(self) -> str:
@@ -230,9 +231,12 @@ class ForecastRules(TILP):
                 scorer.edges.extending(self._forecaster.edges)
             new = merged.added[merged.added < after.bounds[1]]
             rows = np.flatnonzero(np.isin(scorer.edges.fact, new))
-            fitted = fitted.count(scorer.edges, rows)
+            before, fitted = fitted, fitted.count(scorer.edges, rows)
         names = [after.relations.label(int(one)) for one in np.unique(after.relation[new])]
-        report = UpdateReport.of(self.graph, merged, touched=tuple(names))
+        known, now = (each.support[: len(each.table.body)].any(axis=1) for each in (before, fitted))
+        changed = (fitted.body_support != before.body_support)[: len(known)].any(axis=1)
+        counts = {"counted": int((changed & known).sum()), "new_rules": int((now & ~known).sum())}
+        report = UpdateReport.of(self.graph, merged, touched=tuple(names), **counts)
         model = ForecastRules(**self.get_params())
         model._use(after, fitted)
         model._forecaster = replace(scorer, model=fitted)
@@ -304,6 +308,9 @@ class ForecastRules(TILP):
         """
         state = saved_state(folder)
         parameters, graph, fitted, updates = load_forecast(folder)
+        is_number = [type(value) in (int, float) for value in parameters.values()]
+        if parameters.keys() != {*_PARAMETERS, "random_state"} or not all(is_number):
+            raise TilpError(f"{folder}: a damaged model (its parameters); fit it again")
         model = cls(**parameters)
         model._saved = state
         model._use(graph, fitted)
