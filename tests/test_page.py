@@ -188,6 +188,7 @@ def test_times_are_predicted_by_keyboard(page, world_model):
     page.shot("ask-time-phone")
     page.field("From (year)").send_keys(start, Keys.ENTER)
     given = world_model.predict_time(fact.subject, fact.relation, fact.object, start=start)
+    page.wait(lambda: len(page.all(".when-bounds li")) == 1)  # the end alone
     assert page.texts(".when-bounds li")[0].startswith(
         f"end: most likely {given.to_json()['end']['most_likely']}"
     )
