@@ -102,9 +102,6 @@ def steps(data: str, fit_options: list[str], facts: list[list[str]]) -> Iterator
     """Yield the command lines of a case, in the words of the newer version."""
     yield ["fit", data, "--out", "model", "--seed", "0", *fit_options]
     yield ["rules", "model", "--top", "1000000", "--json"]
-    yield ["features", "model", "--json"]
-    if "none" not in fit_options:
-        yield ["features", "model", "--learned", "--json"]
     yield ["predict", "model", "--queries", "queries.csv", "--out", "predictions"]
     yield ["predict", "model", "--queries", "few.csv", "--out", "explained", "--explain", "3"]
     yield ["evaluate", "model", "--out", "evaluation", "--json"]

@@ -1,6 +1,7 @@
 """Damaged and hostile inputs for every reader: each gives a result or a TilpError, nothing else.
 
     python benchmarks/hostile.py [--inputs 100000] [--seed 0] [--kinds table.csv packed …]
+        [--folder FOLDER]
 
 Tables, queries, rules, scores, plans, wordings, dumps, models and packed graphs are changed at
 random: bytes, tokens, values of JSON, arrays and columns. Models are signed again after most
@@ -20,13 +21,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from mutations import Inputs
 
+PROPER = ("read", "refused")
+
 
 def work(folder: Path, kind: str, first: int, last: int) -> None:
     """Try inputs one after the other, and print what becomes of each."""
     inputs = Inputs(folder)
     for seed in range(first, last):
         print(seed, flush=True)
-        print(inputs.attempt(kind, seed).replace("\n", " "), flush=True)
+        outcome = " ".join(inputs.attempt(kind, seed).split())
+        print(outcome if outcome in PROPER else f"{outcome} (input {seed})", flush=True)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, flush=True)
 
 
@@ -57,6 +61,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="+")
+    parser.add_argument("--folder", type=Path, help="of whole inputs, to use them again")
     parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.work:
@@ -65,7 +70,7 @@ def main() -> None:
         return
     total, bad = Counter[str](), 0
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
+        folder = chosen.folder or Path(temporary)
         kinds = chosen.kinds or list(Inputs(folder).kinds())
         count = -(-chosen.inputs // len(kinds))
         print(f"{count:,} inputs of each of {len(kinds)} kinds")
@@ -73,7 +78,7 @@ def main() -> None:
             began = time.perf_counter()
             first = chosen.seed * 10**6
             outcomes, peak = run(folder, kind, first, first + count)
-            others = {name: n for name, n in outcomes.items() if name not in ("read", "refused")}
+            others = {name: n for name, n in outcomes.items() if name not in PROPER}
             total.update({name: n for name, n in outcomes.items() if name not in others})
             bad += sum(others.values())
             print(

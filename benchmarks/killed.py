@@ -25,7 +25,19 @@ from pathlib import Path
 
 import tilp
 from tilp.cli import main as run_command
+from tilp.evaluation import popularity
+from tilp.evaluation.score_files import write_scores
 
+PLAN = """title = "Small"
+[world]
+size = 1000
+seed = 1
+[[experiment]]
+name = "side"
+kind = "compare"
+methods = ["popularity"]
+figures = ["enumerate average"]
+"""
 FAST = ["--max-length", "1", "--features", "none", "--sample", "40", "--threads", "1"]
 COMMANDS = {  # each writes `out`, in a folder with what it reads
     "fit": ["fit", "world", "--out", "out", *FAST],
@@ -40,10 +52,22 @@ COMMANDS = {  # each writes `out`, in a folder with what it reads
     "convert": ["convert", "world", "--out", "out"],
     "split": ["split", "world", "--out", "out", "--kind", "random"],
     "impute": ["impute", "world", "--out", "out"],
+    "forecaster in place": ["update", "out", "new.tsv", "--in-place", "--threads", "1"],
+    "evaluate-scores": [
+        *("evaluate-scores", "scores.tsv", "--data", "world", "--split", "valid", "--out", "out")
+    ],
+    "import": ["import", "dump.nt", "--undated", "--out", "out"],
+    "datasets world": ["datasets", "world", "--size", "1000", "--out", "out"],
+    "bench": ["bench", "plan.toml", "--out", "out", "--threads", "1"],
 }
+
+IN_PLACE = {"update in place": "model", "forecaster in place": "forecaster"}
 
 
 def digests(folder: Path) -> dict[str, str]:
+    """Return the digest of each file; of a report, which has times in it, the names alone."""
+    if (folder / "runs").is_dir():
+        return {str(path.relative_to(folder)): "" for path in sorted(folder.rglob("*"))}
     if folder.is_file():
         return {folder.name: hashlib.sha256(folder.read_bytes()).hexdigest()}
     return {
@@ -112,14 +136,31 @@ def prepare(place: Path) -> None:
         (place / name).write_text("subject\trelation\tobject\tstart\tend\n" + "\n".join(rows))
     queries = facts.head(30).select("subject", "relation", "start", "end")
     queries.write_csv(place / "queries.tsv", separator="\t")
+    write_scores(popularity(graph), graph, place / "scores.tsv", "valid")
+    (place / "plan.toml").write_text(PLAN)
+    entity, relation = (f"<http://www.wikidata.org/{at}" for at in ("entity/Q", "prop/direct/P39>"))
+    triples = (f"{entity}{n}> {relation} {entity}2> .\n" for n in range(99))
+    (place / "dump.nt").write_text("".join(triples))
+
+
+def count_facts(model: Path) -> int:
+    """Count in a child, since threads of this process would not be in its later children."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(write, str(len(tilp.load(model).graph)).encode())
+        os._exit(0)
+    finish(child)
+    os.close(write)
+    with os.fdopen(read) as count:
+        return int(count.read())
 
 
 def fresh(base: Path, temporary: Path, name: str) -> Path:
     place = temporary / "place"
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(base, place)
-    if name == "update in place":
-        shutil.copytree(base / "model", place / "out")
+    if name in IN_PLACE:
+        shutil.copytree(base / IN_PLACE[name], place / "out")
     return place
 
 
@@ -149,7 +190,10 @@ def measure_windows(temporary: Path, most: int, seed: int) -> bool:
                 wrong.append(f"other files after {moment}")
             if left:
                 wrong.append(f"left after {moment}: {', '.join(sorted(left))}")
-        print(f"{name:16} {count:3} windows, {len(moments)} kills: {'; '.join(wrong) or 'whole'}")
+        print(
+            f"{name:19} {count:3} windows, {len(moments)} kills: {'; '.join(wrong) or 'whole'}",
+            flush=True,
+        )
         good &= not wrong
     print(f"{kills} kills")
     return good
@@ -159,22 +203,25 @@ def measure_writers(temporary: Path) -> bool:
     base, good = temporary / "base", True
     for name, arguments in COMMANDS.items():
         expected = None
-        if name != "update in place":
+        if name not in IN_PLACE:
             place = fresh(base, temporary, name)
             run(place, arguments)
             expected = digests(place / "out")
         place = fresh(base, temporary, name)
         others = ["newer.tsv" if each == "new.tsv" else each for each in arguments]
-        second = others if name == "update in place" else arguments
+        second = others if name in IN_PLACE else arguments
         codes = sorted(map(finish, [start(place, arguments), start(place, second)]))
         if expected is not None:
             is_whole = digests(place / "out") == expected
         else:
-            added = len(tilp.load(place / "out").graph) - len(tilp.load(base / "model").graph)
+            added = count_facts(place / "out") - count_facts(base / IN_PLACE[name])
             is_whole = added == 20 * codes.count(0)
         fine = is_whole and codes in ([0, 0], [0, 2])
         hidden = [path.name for path in place.iterdir() if path.name.startswith(".")]
-        print(f"{name:16} exits {codes}, {'whole' if is_whole else 'NOT WHOLE'}, left: {hidden}")
+        print(
+            f"{name:19} exits {codes}, {'whole' if is_whole else 'NOT WHOLE'}, left: {hidden}",
+            flush=True,
+        )
         good &= fine and not hidden
     return good
 
@@ -229,8 +276,10 @@ def main() -> None:
                 prepare(place / "base")
                 os._exit(0)
             finish(child)
-            if run(place / "base", ["fit", "world", "--out", "model", *FAST]) != 0:
-                raise SystemExit((place / "log").read_text())
+            forecast = ["--task", "forecast", "--threads", "1"]
+            for name, options in (("model", FAST), ("forecaster", forecast)):
+                if run(place / "base", ["fit", "world", "--out", name, *options]) != 0:
+                    raise SystemExit((place / "log").read_text())
         if "windows" in chosen.parts:
             good &= measure_windows(place, chosen.kills, chosen.seed)
         if "writers" in chosen.parts:

@@ -37,13 +37,22 @@ def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     texts = [*project["dependencies"]]
     texts += [text for name in chosen.extras for text in project["optional-dependencies"][name]]
-    needed = list(map(Requirement, texts))
-    wanted = list(map(str, needed)) if chosen.newest else list(map(lowest, needed))
+    asked = "import sys; print(f'{sys.version_info.major}.{sys.version_info.minor}')"
+    done = subprocess.run([chosen.python, "-c", asked], capture_output=True, text=True, check=True)
+    here = {"python_version": done.stdout.strip()}
+    needed = [
+        need for need in map(Requirement, texts) if not need.marker or need.marker.evaluate(here)
+    ]
+    wanted = (
+        [f"{need.name}{need.specifier}" for need in needed]
+        if chosen.newest
+        else list(map(lowest, needed))
+    )
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
         python = str(place / "env" / "bin" / "python")
         subprocess.run([chosen.python, "-m", "venv", str(place / "env")], check=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        install = [python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
         subprocess.run([*install, *wanted], check=True)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         environment["TILP_CACHE"] = str(place / "cache")

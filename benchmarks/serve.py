@@ -6,8 +6,8 @@
 latency: of 1,000 random queries of the valid split, one after the other, once warm.
 load: many clients at once for a while; throughput, latency, memory, and whether each answer is,
 byte for byte, the one given when nobody else asked.
-slow: the same load without the comparison, alone and then beside 300 connections that send a byte a
-second (headers or bodies) and 100 that read no response; each is made anew when it is closed.
+slow: the same load without the comparison, by turns alone and beside 300 connections that send a
+byte a second (headers or bodies) and 100 that read no response; closed ones are made anew.
 malformed: requests that no client should send; their statuses, and memory.
 schema: what schemathesis finds.
 
@@ -242,9 +242,11 @@ def hold_connections(port: int, queries: list[Body], stop: threading.Event) -> C
 
 
 def measure_slow(
-    address: str, queries: list[Body], process: subprocess.Popen, clients: int, seconds: float
-) -> None:
+    address: str, queries: list[Body], process: subprocess.Popen, clients: int, seconds: float,
+    rounds: int,
+) -> None:  # fmt: skip
     kinds = [kind for kind, times in MIX for _ in range(times)]
+    every: dict[str, list[float]] = {}
 
     def load(name: str) -> None:
         taken, refused, end = list[float](), Counter[int](), time.perf_counter() + seconds
@@ -268,20 +270,22 @@ def measure_slow(
         health = time.perf_counter()
         httpx.get(f"{address}/health", timeout=60).raise_for_status()
         health = time.perf_counter() - health
+        every.setdefault(name, []).extend(taken)
         times = quantiles(taken) if taken else "none answered"
         print(f"{name}: {len(taken):,} requests, {times}; refused: {dict(refused)}; "
               f"health {health * 1000:.0f} ms; {memory(process)}", flush=True)  # fmt: skip
 
-    load("alone")
-    stop = threading.Event()
-    closed = hold_connections(httpx.URL(address).port, queries, stop)
-    time.sleep(5.0)
-    for _ in range(2):
+    for _ in range(rounds):
+        load("alone")
+        stop = threading.Event()
+        closed = hold_connections(httpx.URL(address).port, queries, stop)
+        time.sleep(5.0)
         load("beside 300 slow and 100 unread connections")
-    stop.set()
-    print(f"closed by the service meanwhile: {dict(closed)}")
-    time.sleep(20.0)
-    load("alone again")
+        stop.set()
+        print(f"closed by the service meanwhile: {dict(closed)}")
+        time.sleep(12.0)  # until those that are left are closed
+    for name, taken in every.items():
+        print(f"{name}, all rounds: {quantiles(taken)} of {len(taken):,}")
 
 
 def measure_malformed(
@@ -329,6 +333,7 @@ def main() -> None:
     parser.add_argument("--set", default="WIKIDATA12k")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3, help="of slow: alone, then beside")
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--examples", type=int, default=200)
     chosen = parser.parse_args()
@@ -343,7 +348,9 @@ def main() -> None:
                 elif part == "load":
                     measure_load(address, queries[:200], process, chosen.clients, chosen.seconds)
                 elif part == "slow":
-                    measure_slow(address, queries, process, chosen.clients, chosen.seconds)
+                    measure_slow(
+                        address, queries, process, chosen.clients, chosen.seconds, chosen.rounds
+                    )
                 elif part == "malformed":
                     measure_malformed(address, queries, process, chosen.requests)
                 else:

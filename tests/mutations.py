@@ -6,12 +6,14 @@ import random
 import re
 import shutil
 import signal
+import sqlite3
 import warnings
 import zipfile
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import polars as pl
 
 import tilp
@@ -20,7 +22,7 @@ from tilp import TILP, ForecastRules, TILPConfig
 from tilp._utils.files import file_digest, note_digest
 from tilp.bench.plan import load_plan
 from tilp.errors import TilpError
-from tilp.evaluation import popularity, read_scores
+from tilp.evaluation import evaluate, load_evaluation, popularity, read_scores
 from tilp.evaluation.score_files import write_scores
 from tilp.io.dumps import import_dump
 from tilp.learning.rule_weights import TrainingSettings
@@ -75,6 +77,16 @@ class Inputs:
         small.write_csv(folder / "table.tsv", separator="\t")
         small.write_csv(folder / "table.csv")
         small.write_parquet(folder / "table.parquet")
+        small.write_ndjson(folder / "table.jsonl")
+        book = openpyxl.Workbook()
+        for row in (small.columns, *small.iter_rows()):
+            book.active.append(row)
+        book.save(folder / "table.xlsx")
+        with sqlite3.connect(folder / "table.sqlite") as database:
+            names = ", ".join(map('"{}"'.format, small.columns))
+            database.execute(f"CREATE TABLE facts ({names})")
+            marks = ", ".join("?" * small.width)
+            database.executemany(f"INSERT INTO facts VALUES ({marks})", small.iter_rows())
         queries = small.select("subject", "relation", "start", "end").head(30)
         queries.write_csv(folder / "queries.tsv", separator="\t")
         queries.write_parquet(folder / "queries.parquet")
@@ -98,7 +110,11 @@ class Inputs:
             model.save(folder / f"model-{features}")
         model.rules().write(folder / "rules.jsonl")
         model.rules().write(folder / "rules.txt")
+        model.rules().write_csv(folder / "rules.csv")
         ForecastRules(n_jobs=1).fit(graph).save(folder / "forecaster")
+        packed = tilp.read(folder / "packed")
+        TILP(features="none", **choices).fit(packed).save(folder / "model-packed")
+        evaluate(popularity(graph), graph, "valid").save(folder / "evaluation")
 
     def kinds(self):
         """Return the function that reads each kind of input, by the name of its file or folder."""
@@ -113,24 +129,32 @@ class Inputs:
             import_dump(path, out)
 
         def model(path):
-            return repr(tilp.load(path)), tilp.load(path).rules()
+            loaded = tilp.load(path)
+            loaded.rules()
+            relation = str(loaded.graph.relations.ids[0])
+            subject = str(loaded.graph.entities.ids[0])
+            loaded.predict({"subject": subject, "relation": relation}, k=3)
+            if "forecaster" not in path.name:
+                loaded.predict_time(subject, relation, subject, k=3)
 
         def packed(path):
             opened = tilp.read(path)
             list(map(str, opened.facts()))
             mine(opened, settings=MiningSettings(max_length=2, sample=20, top=5))
 
-        models = dict.fromkeys(("model-none", "model-paper", "model-full", "forecaster"), model)
-        tables = dict.fromkeys(("table.tsv", "table.csv", "table.parquet", "splits"), tilp.read)
+        models = ("model-none", "model-paper", "model-full", "model-packed", "forecaster")
+        tables = ("tsv", "csv", "parquet", "jsonl", "xlsx", "sqlite")
         return {
-            **tables,
+            **dict.fromkeys((*(f"table.{suffix}" for suffix in tables), "splits"), tilp.read),
             **dict.fromkeys(("queries.tsv", "queries.parquet"), queries),
             **dict.fromkeys(("rules.jsonl", "rules.txt"), RuleSet.read),
+            "rules.csv": RuleSet.read_csv,
             "scores.tsv": lambda path: read_scores(path, graph, "valid"),
             "plan.toml": load_plan,
             "words.toml": lambda path: Phrasings.read(path, graph.relations),
             **dict.fromkeys(("dump.json", "dump.nt"), dump),
-            **models,
+            **dict.fromkeys(models, model),
+            "evaluation": lambda path: load_evaluation(path).metrics(),
             "packed": packed,
         }
 
@@ -166,7 +190,7 @@ class Inputs:
             signal.alarm(0)
             if source.is_dir():
                 path.write_bytes(damaged.read_bytes())
-                for note in ("model.json", "pack.json"):
+                for note in ("model.json", "pack.json", "evaluation.json"):
                     if (source / note).exists():
                         (target / note).write_bytes((source / note).read_bytes())
 
@@ -174,12 +198,17 @@ class Inputs:
 def _sign(folder, chance):
     """Sign the notes of a folder again, so that damage is not found by digests alone."""
     note = folder / "model.json"
+    if (evaluation := folder / "evaluation.json").exists():
+        with suppress(ValueError, TypeError, KeyError):  # it is no longer a note
+            content = json.loads(evaluation.read_bytes())
+            content["ranks_sha256"] = file_digest(folder / "ranks.parquet")
+            evaluation.write_text(json.dumps(content))
     if not note.exists():
         return
     try:
         content = json.loads(note.read_bytes())
         names = {"rules": "rules.jsonl", "features": "features.npz", "attention": "attention.npz"}
-        names["weights"] = "weights.npz"
+        names |= {"weights": "weights.npz", "time": "time.npz"}
         for key, name in names.items():
             if content.get(f"{key}_sha256"):
                 content[f"{key}_sha256"] = file_digest(folder / name)

@@ -11,9 +11,6 @@ from tilp.rules import Atom, Constraint, Rule
 from tilp.time import (
     FAR,
     GAP_CLASSES,
-    OPEN_END,
-    OPEN_START,
-    UNKNOWN,
     Interval,
     allen,
     gap_code,
@@ -254,33 +251,3 @@ def nearest_intervals(graph, edges, candidate, subject, own, query):
         if group not in found or order < found[group][0]:
             found[group] = (order, interval)
     return {group: interval for group, (_, interval) in found.items()}
-
-
-def extreme_intervals(interval):
-    """The extreme intervals that the known ends of an interval allow."""
-    start, end = interval.start, interval.end
-    match (start == UNKNOWN, end == UNKNOWN):
-        case (False, False):
-            return [interval]
-        case (True, False):
-            return [Interval(end, end), Interval(OPEN_START, end)]
-        case (False, True):
-            return [Interval(start, start), Interval(start, OPEN_END)]
-    times = ((OPEN_START, OPEN_END), (OPEN_START, OPEN_START), (OPEN_END, OPEN_END))
-    return [Interval(*pair) for pair in times]
-
-
-def given_edges(graph):
-    """Facts and inverse facts by source, with their intervals as they were given."""
-    edges = {}
-    for row in graph.rows("train"):
-        fact = graph.fact(row)
-        subject, object_ = int(graph.subject[row]), int(graph.object[row])
-        for source, target, inverse in ((subject, object_, False), (object_, subject, True)):
-            edge = (Atom(fact.relation, inverse), target, fact.interval, row)
-            edges.setdefault(source, []).append(edge)
-    return edges
-
-
-def given_interval(queries, index):
-    return Interval(*(int(column[index]) for column in queries.given_dates()))

@@ -648,16 +648,3 @@ def test_ties_have_the_names_of_other_tools(football, alias, ties):
         found.metrics("raw", "lucky")
     with pytest.raises(tilp.TilpError, match="ties under tilp-release are best"):
         found.metrics("tilp-release", "realistic")
-
-
-def test_old_names_of_evaluations_work_and_warn(football):
-    found = evaluate(popularity(football), football)
-    with pytest.warns(DeprecationWarning, match=r"Evaluation\.apart is now Evaluation\.by_subset"):
-        assert found.apart().equals(found.by_subset())
-    with pytest.warns(DeprecationWarning, match="protocols_and_ties"):
-        assert found.figures() == found.protocols_and_ties()
-    with pytest.warns(DeprecationWarning, match=r"tilp\.evaluation\.SUBSETS"):
-        assert tilp.evaluation.APART is tilp.evaluation.SUBSETS
-    same = compare(found, found)
-    with pytest.warns(DeprecationWarning, match=r"Comparison\.metrics"):
-        assert same.figures is same.metrics

@@ -337,7 +337,7 @@ def test_what_was_not_looked_at_is_named(world, models, monkeypatch):
     assert adds_up((one.score for one in found.reasons), found.score) and found.score != 0
 
 
-@pytest.mark.parametrize("missing", ["unknown", "duration", "open"])
+@pytest.mark.parametrize("missing", ["duration", "open"])
 def test_reasons_add_up_however_missing_dates_are_taken(world, quick_features, missing):
     model = TILP(missing=missing, **QUICK).fit(world)
     for query, answer in asked(world, "test", 6):
@@ -662,26 +662,6 @@ def test_an_explanation_without_reasons_can_be_shown():
     empty = Explanation(Query("r", "a"), "a r b", "b", 1, 0.0, 0.5, True, (), winner="b")
     assert "The data already have it as an answer at that time" in str(empty)
     assert empty.to_json()["reasons"] == [] and empty.to_json()["rest"]["count"] == 0
-
-
-@pytest.mark.parametrize("model", ["none"], indirect=True)
-def test_old_names_of_explanations_work_and_warn(world, model):
-    query, answer = asked(world)[0]
-    found = model.explain(query, answer)
-    reason, step = found.reasons[0], found.ablation.facts[0]
-    for owner, old, new in (
-        (found, "fall", "ablation"),
-        (found, "top", "max_reasons"),
-        (found.ablation, "fall", "drop"),
-        (found.ablation, "score", "score_without"),
-        (reason, "words", "text"),
-        (step, "number", "fact_id"),
-    ):
-        name = type(owner).__name__
-        with pytest.warns(DeprecationWarning, match=rf"{name}\.{old} is now {name}\.{new}"):
-            assert getattr(owner, old) == getattr(owner, new)
-    with pytest.warns(DeprecationWarning, match=r"tilp\.scoring\.Predictions"):
-        assert tilp.scoring.Answers is type(model.ask(query))
 
 
 # the estimator

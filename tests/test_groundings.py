@@ -1,7 +1,6 @@
 """The walks of one rule to one candidate, against plain listings of walks."""
 
 from collections import defaultdict
-from itertools import product
 
 import numpy as np
 import polars as pl
@@ -12,9 +11,6 @@ from hypothesis import strategies as st
 import tilp
 from oracles import (
     edges_of,
-    extreme_intervals,
-    given_edges,
-    given_interval,
     lift,
     query_parts,
     walk_gap,
@@ -98,26 +94,6 @@ def test_groundings_are_as_many_as_are_counted(graph, index):
     assert bool(len(counted)) == bool(rows)  # an entity with loops alone has none
     for _, rule, end, count in counted.tolist():
         assert len(grounder(rules[rule], asked, end).walks) == count
-
-
-@NO_WARNING
-@settings(max_examples=30)
-@given(graphs(), st.integers(0, 100))
-def test_groundings_with_possible_intervals_are_listed_once(graph, index):
-    walker = Walker(graph, grains=[Grain.PAIRS], max_length=2, every_reading=True)
-    grounder, queries = Grounder(walker), all_queries(graph)
-    index %= len(queries)
-    asked = queries[np.array([index])]
-    subject, head, _, own = query_parts(walker, queries, index)
-    at = extreme_intervals(given_interval(queries, index))
-    plain = defaultdict(set)
-    for walk in walks_from(given_edges(graph), subject, 2, own):
-        for *steps, query in product(*(extreme_intervals(edge[2]) for edge in walk), at):
-            read = [(e[0], e[1], step, e[3]) for e, step in zip(walk, steps, strict=True)]
-            plain[lift(read, head, query, Grain.PAIRS), walk[-1][1]].add(steps_of(walk))
-    for (rule, end), expected in plain.items():
-        steps = found_steps(grounder(rule, asked, end))
-        assert len(steps) == len(set(steps)) and set(steps) == expected
 
 
 def crowd(n):

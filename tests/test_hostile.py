@@ -1,16 +1,25 @@
 """A few damaged inputs for every reader; `benchmarks/hostile.py` tries many more."""
 
+import json
+import shutil
 import warnings
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
+import tilp
 from mutations import Inputs
-from tilp.errors import TilpWarning
+from tilp._utils.files import note_digest
+from tilp.bench.jobs import Store
+from tilp.errors import DataError, TilpError, TilpWarning
+from tilp.rules import parse_rule
 
 KINDS = (
-    "table.tsv", "table.csv", "table.parquet", "splits", "queries.tsv", "queries.parquet",
-    "rules.jsonl", "rules.txt", "scores.tsv", "plan.toml", "words.toml", "dump.json", "dump.nt",
-    "model-none", "model-paper", "model-full", "forecaster",
+    "table.tsv", "table.csv", "table.parquet", "table.jsonl", "table.xlsx", "table.sqlite",
+    "splits", "queries.tsv", "queries.parquet", "rules.jsonl", "rules.txt", "rules.csv",
+    "scores.tsv", "plan.toml", "words.toml", "dump.json", "dump.nt", "model-none", "model-paper",
+    "model-full", "forecaster", "evaluation",
 )  # fmt: skip
 
 
@@ -21,7 +30,7 @@ def inputs(tmp_path_factory):
 
 def test_every_reader_but_that_of_packed_graphs_is_tried(inputs):
     # A damaged packed graph may crash a process: the benchmark has one for it.
-    assert {*KINDS, "packed"} == {*inputs.kinds()}
+    assert {*KINDS, "packed", "model-packed"} == {*inputs.kinds()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,3 +44,45 @@ def test_a_whole_input_is_read(inputs, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TilpWarning)  # the scores are of a few queries only
         inputs.kinds()[kind](inputs.whole / kind)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series([2**31 - 1], dtype=pl.Int32).cast(pl.Date),
+        pl.Series([2**62]).cast(pl.Datetime("ms")),
+        pl.Series([b"\xff"]),
+        pl.Series([[1]]),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_names_of_entities_that_are_no_text_are_refused(tmp_path, column):
+    (tmp_path / "train.tsv").write_text("Ada\tknows\tBob\t1990\n")
+    frame = pl.DataFrame({"id": ["Ada"], "key": ["Ada"], "label": column})
+    frame.write_parquet(tmp_path / "entities.parquet")
+    with pytest.raises(DataError, match="label"):
+        tilp.read(tmp_path)
+
+
+def test_a_variable_with_thousands_of_digits_is_refused():
+    with pytest.raises(TilpError, match="variables are entities"):
+        parse_rule(f"won(E1,E2,I2) <- nominated(E1,E2,I1) & before(I1,I{'9' * 5_000})")
+
+
+@pytest.mark.parametrize("change", [{"classes": "x"}, {"more": 1}, {"warm": None}])
+def test_parameters_of_a_forecaster_that_are_no_numbers_are_refused(inputs, tmp_path, change):
+    folder = tmp_path / "model"
+    shutil.copytree(inputs.whole / "forecaster", folder)
+    note = json.loads((folder / "model.json").read_text())
+    note["parameters"] |= change
+    del note["sha256"]
+    (folder / "model.json").write_text(json.dumps({**note, "sha256": note_digest(note)}))
+    with pytest.raises(TilpError, match="its parameters"):
+        tilp.load(folder)
+
+
+def test_a_result_of_a_plan_that_is_nested_too_deeply_is_refused(tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "one.json").write_text("[" * 100_000)
+    with pytest.raises(TilpError, match="remove it to run it again"):
+        Store(tmp_path).load(SimpleNamespace(name="one"), "key")

@@ -148,7 +148,7 @@ def import_limited(data, out, max_line=MAX_LINE, **options):
         on_error="skip",
         **options,
     )
-    with source, importer:
+    with source, importer.writing():
         read_json(source, importer)
     return importer.report()
 

@@ -13,7 +13,7 @@ import tilp
 from models import fact_rows, fact_table, read_facts
 from tilp.errors import TilpError
 from tilp.graph import SPLITS, TemporalGraph, merge_facts
-from tilp.types import ByLabel, MoreDates
+from tilp.types import ByLabel
 
 
 @cache
@@ -82,7 +82,7 @@ def plain_facts(graph):
     return found
 
 
-def plainly_joined(known, new, supersede):
+def plainly_joined(known, new):
     """What `merge_facts` is to do, fact by fact."""
 
     def more(one, other):
@@ -97,14 +97,13 @@ def plainly_joined(known, new, supersede):
         )
 
     held, added = list(known), [one for one in dict.fromkeys(new) if one not in known]
-    if supersede:
-        added = [one for one in added if not any(more(other, one) for other in known + new)]
-        # Where two tell more than one that is there, it is of no account which takes its place.
-        for fact in sorted(added, key=lambda one: (-sum(rank for rank, _ in one[2]), by_time(one))):
-            behind = next((i for i, other in enumerate(held) if more(fact, other)), None)
-            if behind is not None:
-                held[behind] = fact
-                added.remove(fact)
+    added = [one for one in added if not any(more(other, one) for other in known + new)]
+    # Where two tell more than one that is there, it is of no account which takes its place.
+    for fact in sorted(added, key=lambda one: (-sum(rank for rank, _ in one[2]), by_time(one))):
+        behind = next((i for i, other in enumerate(held) if more(fact, other)), None)
+        if behind is not None:
+            held[behind] = fact
+            added.remove(fact)
     return [
         one for split in SPLITS for facts in (held, added) for one in facts if one[0] == split
     ], len(added)
@@ -114,22 +113,21 @@ def by_time(fact):
     return [(time, rank) for rank, time in fact[2]]
 
 
-@given(fact_tables(), fact_tables(), st.booleans(), st.randoms(use_true_random=False))
+@given(fact_tables(), fact_tables(), st.randoms(use_true_random=False))
 @settings(max_examples=60)
-def test_facts_join_as_they_do_one_by_one(known, rows, supersede, chance):
+def test_facts_join_as_they_do_one_by_one(known, rows, chance):
     known, new = as_graph(known), as_graph(rows)
-    dates = MoreDates.SUPERSEDE if supersede else MoreDates.BOTH
-    joined = merge_facts(known, new, dates=dates)
-    expected, added = plainly_joined(plain_facts(known), plain_facts(new), supersede)
+    joined = merge_facts(known, new)
+    expected, added = plainly_joined(plain_facts(known), plain_facts(new))
     found = plain_facts(joined.graph)
     assert sorted(found) == sorted(expected) and len(joined.added) == added
     # Each new fact is added, takes a place, or is there; and once more all are there.
     assert len(joined.added) + sum(joined.duplicates.values()) + len(joined.superseded) == len(new)
-    again = merge_facts(joined.graph, new, dates=dates)
+    again = merge_facts(joined.graph, new)
     assert again.graph == joined.graph and sum(again.duplicates.values()) == len(new)
     assert not len(again.added) and not len(again.superseded)
     chance.shuffle(rows)
-    other = merge_facts(known, as_graph(rows), dates=dates)
+    other = merge_facts(known, as_graph(rows))
     assert plain_facts(other.graph) == found
 
 
@@ -143,8 +141,6 @@ def test_a_fact_whose_end_became_known_takes_the_place_of_the_old_one():
     assert joined.superseded.tolist() == [0] and len(joined.graph) == 2
     back = merge_facts(joined.graph, known)  # a table from before
     assert back.graph == joined.graph and back.less_dated == 1 and back.duplicates["train"] == 2
-    both = merge_facts(known, new, dates=MoreDates.BOTH)
-    assert len(both.graph) == 3 and both.added.tolist() == [2]
 
 
 def test_old_numbers_stay_and_what_is_new_stands_after_them():

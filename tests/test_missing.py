@@ -1,47 +1,30 @@
 """Missing dates: how long facts last, estimates, and what unknown ends are taken for."""
 
-from collections import Counter
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import tilp
-from oracles import (
-    extreme_intervals,
-    given_edges,
-    given_interval,
-    lift,
-    query_parts,
-    walks_from,
-)
-from strategies import all_queries, graphs
 from tilp import TILP, Query, TILPConfig
 from tilp._utils.random import keyed_uniform
 from tilp.errors import DataError, TilpError
 from tilp.evaluation import popularity, read_scores, write_scores
 from tilp.graph import ESTIMATED, QueryTable
 from tilp.model import ModelSettings
-from tilp.rules import Constraint, Rule
 from tilp.time import (
     OPEN_END,
     OPEN_START,
     UNKNOWN,
-    Interval,
     known_ends,
-    possible_intervals,
-    possible_relations,
-    temporal_relation,
 )
 from tilp.time.durations import Durations, observed_lengths
 from tilp.time.imputation import MissingDates, imputation_counts, impute
-from tilp.types import Estimate, Grain, Missing
-from tilp.walks import Walker
+from tilp.types import Estimate, Missing
 
 COLUMNS = ["subject", "relation", "object", "start", "end"]
 
@@ -147,124 +130,6 @@ def test_estimates_count_from_the_known_end_in_whole_units():
     found = durations.estimate(np.zeros(6, np.int32), start, end)
     assert found[0].tolist() == [100, 93, 100, UNKNOWN, OPEN_START, UNKNOWN]
     assert found[1].tolist() == [107, 100, 103, UNKNOWN, UNKNOWN, OPEN_END]
-
-
-# possible intervals
-
-
-TIMES = st.sampled_from([UNKNOWN, OPEN_START, 1_990, 1_991, 1_995, 2_010, OPEN_END])
-INTERVALS = st.tuples(TIMES, TIMES).filter(lambda t: UNKNOWN in t or t[0] <= t[1])
-
-
-@given(st.lists(INTERVALS, min_size=1))
-def test_possible_intervals_are_the_extremes_and_between_them_lies_all_that_is_possible(times):
-    start, end = np.array(times, np.int64).T
-    number, read_start, read_end = possible_intervals(start, end)
-    assert (np.diff(number) >= 0).all()
-    read = {}
-    for place, *ends in zip(number.tolist(), read_start.tolist(), read_end.tolist(), strict=True):
-        read.setdefault(place, []).append(Interval(*ends))
-    intervals = [Interval(*one) for one in times]
-    assert list(read.values()) == [extreme_intervals(one) for one in intervals]
-    firsts = [(one[0].start, one[0].end) for one in read.values()]
-    assert firsts == list(zip(*(one.tolist() for one in known_ends(start, end)), strict=True))
-    for a, b in product(range(len(times)), repeat=2):
-        classes = {temporal_relation(*pair) for pair in product(read[a], read[b])}
-        assert classes == possible_relations(intervals[a], intervals[b])
-
-
-def counts_in_every_reading(edges, subject, head, query, own_fact, max_length, grains):
-    """N_c by rule and end, a walk counted once for each reading of its facts and of the query."""
-    found = Counter()
-    for walk in walks_from(edges, subject, max_length, own_fact):
-        for *steps, asked in product(
-            *(extreme_intervals(e[2]) for e in walk), extreme_intervals(query)
-        ):
-            read = [(e[0], e[1], step, e[3]) for e, step in zip(walk, steps, strict=True)]
-            for rule in {lift(read, head, asked, grain) for grain in grains}:
-                found[rule, walk[-1][1]] += 1
-    return found
-
-
-def counted(walker, queries):
-    """What the walker counts for each query, as the oracle says it."""
-    records, weights = walker.count(queries)
-    assert weights.shape == (len(queries), walker.max_length + 1) and (weights == 1).all()
-    found = [Counter() for _ in range(len(queries))]
-    for number, form, length, relations, digits, code, end, count in records.tolist():
-        head = int(queries.directed_relation[number])
-        rule = walker.encoding.lift((form, length, head, relations, digits, code))
-        found[number][rule, end] = count
-    return found
-
-
-@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
-@settings(max_examples=40)
-@given(graphs(), st.booleans())
-def test_walks_in_every_reading_equal_brute_force(graph, walked):
-    walker = Walker(graph, grains=[Grain.PAIRS], max_length=2, every_reading=True)
-    queries, edges = all_queries(graph, walked), given_edges(graph)
-    found = counted(walker, queries)
-    for number in range(len(queries)):
-        subject, head, _, own = query_parts(walker, queries, number)
-        asked = given_interval(queries, number)
-        plain = counts_in_every_reading(edges, subject, head, asked, own, 2, walker.grains)
-        assert found[number] == plain
-
-
-@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
-@settings(max_examples=40)
-@given(graphs())
-def test_a_step_counts_for_every_relation_that_some_choice_of_the_unknown_ends_allows(graph):
-    walker = Walker(graph, grains=[Grain.QUERY], max_length=1, every_reading=True)
-    queries, edges = all_queries(graph), given_edges(graph)
-    for number, found in enumerate(counted(walker, queries)):
-        subject, head, _, own = query_parts(walker, queries, number)
-        asked = given_interval(queries, number)
-        possible = {
-            (Rule(head, (atom,), (Constraint(word.value, ("I1", "I2")),)), target)
-            for atom, target, interval, row in edges.get(subject, ())
-            if row != own and target != subject
-            for word in possible_relations(interval, asked)
-        }
-        assert set(found) == possible
-
-
-@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
-@settings(max_examples=20)
-@given(graphs(), st.integers(1, 3))
-def test_every_reading_is_found_both_ways(graph, max_length):
-    walker = Walker(graph, max_length=max_length, every_reading=True)
-    queries = all_queries(graph)
-    half = queries[np.arange(len(queries) // 2)]
-
-    def table(rows, support):
-        return Counter({tuple(row): n for row, n in zip(rows.tolist(), support, strict=True)})
-
-    rows, support = walker.find_both_directions(half)
-    both = Counter()
-    for row, n in zip(map(tuple, rows.tolist()), support.tolist(), strict=True):
-        both[row] += n
-    assert both == table(*walker.find(queries))
-
-
-@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
-@settings(max_examples=20)
-@given(graphs())
-def test_marked_walks_are_added_up_over_the_readings_of_a_query(graph):
-    walker = Walker(graph, max_length=2, every_reading=True)
-    queries = all_queries(graph)
-    compiled = walker.encoding.compiled(np.unique(walker.find(queries)[0], axis=0))
-    begin = np.arange(len(queries) + 1)
-    mark = np.zeros(len(queries), np.int8)
-    marked = walker.count_marked(queries, compiled, begin, queries.answer, mark)
-    rows, _ = walker.apply(queries, compiled)
-    walks, here = Counter(), Counter()
-    for query, rule, end, count in rows.tolist():
-        walks[query, rule] += count
-        here[query, rule] += count * (end == queries.answer[query])
-    assert {(q, r): n for q, r, n, *_ in marked.tolist()} == dict(walks)
-    assert {(q, r): n for q, r, _, n, *_ in marked.tolist()} == dict(here)
 
 
 # estimates
@@ -384,7 +249,6 @@ def test_missing_dates_are_filled_in(missing):
         Missing.POINT: [(100, 100), (100, 100), (OPEN_START, OPEN_END)],
         Missing.DURATION: [(100, 105), (95, 100), (OPEN_START, OPEN_END)],
         Missing.OPEN: [(100, OPEN_END), (OPEN_START, 100), (OPEN_START, OPEN_END)],
-        Missing.UNKNOWN: [(100, UNKNOWN), (UNKNOWN, 100), (UNKNOWN, UNKNOWN)],
     }[missing]
     dates = MissingDates.fit(graph, missing, 0)
     filled_graph = dates.fill_graph(graph)
@@ -489,14 +353,19 @@ def test_each_choice_works_on_another_graph(model, lossy):
     assert len(found) == len(other.entities)
 
 
-def test_settings_say_what_is_missing_and_mining_follows():
+def test_settings_say_what_is_missing():
     for missing in Missing:
         chosen = ModelSettings(missing=missing)
-        assert chosen.mining.every_reading == (missing is Missing.UNKNOWN)
         assert ModelSettings.from_json(chosen.to_json()) == chosen
         assert replace(chosen, missing=Missing.POINT) == ModelSettings()
-    with pytest.raises(TilpError, match="point, duration, open, unknown"):
+    with pytest.raises(TilpError, match=r"it can be point, duration, open$"):
         TILP(missing="guess")
+    values = ModelSettings().to_json()
+    old = {**values, "mining": {**values["mining"], "every_reading": False}}
+    assert ModelSettings.from_json(old) == ModelSettings()
+    old = {**values, "missing": "unknown", "mining": {**values["mining"], "every_reading": True}}
+    with pytest.raises(TilpError, match=r"missing='unknown' was removed in 0\.2: fit the model"):
+        ModelSettings.from_json(old)
 
 
 # commands

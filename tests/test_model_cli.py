@@ -112,20 +112,15 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
         "fit", data, "--out", tmp_path / "m", "--max-length", 1, "--weights", "attention",
         "--grain", "static", "--grain", "gap", "--min-support", 3, "--top", 5, "--sample", 30,
         "--limit", 500, "--seed", 7, "--threads", 1, "--features", "full",
-        "--without", "stacking", "--without", "own-facts", "--soft-length", 4,
     )  # fmt: skip
-    lines = err.splitlines()
-    assert code == 2 and len(lines) == 3 and lines[2] == "error: enough"
-    assert lines[0].startswith("warning: --without is deprecated")
-    assert lines[1].startswith("warning: --soft-length is deprecated")
+    assert code == 2 and err.splitlines() == ["error: enough"]
     settings, mining = models[0].settings, models[0].settings.mining
     assert mining.grains == ("static", "gap") and settings.training.weights == "attention"
     assert (mining.max_length, mining.min_support, settings.max_rules, mining.top) == (1, 3, 5, 10)
     assert (mining.sample, mining.limit) == (30, 500)
     assert settings.seed == mining.seed == settings.training.seed == 7
     assert models[0].n_jobs == 1
-    assert settings.features == "full" and settings.walk_length == 4
-    assert settings.without == ("own-facts", "stacking")
+    assert settings.features == "full"
     run("fit", data, "--out", tmp_path / "m", "--preset", "paper", "--max-length", 2)
     assert models[1].settings == TILP.paper(max_length=2).settings
     _, _, err = run("fit", data, "--out", tmp_path / "m")
@@ -174,8 +169,6 @@ def test_fit_into_the_empty_folder_one_is_in(run, tmp_path, data, monkeypatch):
         (("DATA", "--out", "m", "--max-length", "9"), "max-length"),
         (("DATA", "--out", "m", "--grain", "fine"), "fine"),
         (("DATA", "--out", "m", "--preset", "best"), "best"),
-        (("DATA", "--out", "m", "--without", "rules"), "rules"),
-        (("DATA", "--out", "m", "--soft-length", "6"), "soft-length"),
     ],
 )
 def test_what_fit_cannot_do_is_said(run, tmp_path, data, monkeypatch, arguments, message):

@@ -161,7 +161,6 @@ def test_several_parts_are_left_out_in_any_order_and_shape():
     one, two = (TILP(config=config) for config in configs)
     assert one.settings == two.settings
     assert one.settings.without == (Part.SOFT_WALKS, Part.STACKING)
-    assert TILPConfig(without="mixing").without == (Part.STACKING,)  # its name in 0.1
     as_text = json.loads(json.dumps(one.settings.to_json()))
     assert ModelSettings.from_json(as_text) == one.settings
     everything = TILP(features="full", **quick(without=list(Part))).fit(small_world())
@@ -328,7 +327,7 @@ def test_a_relation_that_the_model_never_saw(features):
 
 @pytest.mark.parametrize("missing", list(Missing))
 @pytest.mark.parametrize("features", ["full", "paper"])
-def test_every_reading_of_missing_dates_goes_with_features(tmp_path, features, missing):
+def test_every_treatment_of_missing_dates_goes_with_features(tmp_path, features, missing):
     model = fitted(features, missing=missing)
     queries = some_queries(model.graph)
     queries += [replace(one, end=None) for one in queries[:4]]

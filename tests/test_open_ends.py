@@ -81,9 +81,6 @@ def test_a_graph_without_such_facts_stays_the_same(graph, dates):
     assert last_start(undated) == OPEN_END
     filled = MissingDates.fit(undated, Missing.POINT, 0).fill_graph(undated)
     assert filled.start.tolist() == [OPEN_END]
-    # Both readings of a missing date are walked instead.
-    both = MissingDates.fit(graph, Missing.UNKNOWN, 0)
-    assert both.fill_graph(graph) is graph
 
 
 def classes_by_hand(start, end, other_start, other_end):

@@ -32,7 +32,7 @@ from tilp.io.packed.open import PackedNames, open_packed
 from tilp.io.packed.workspace import Workspace
 from tilp.types import OnError, Unit
 from tilp.walks import MiningSettings, Walker, mine
-from tilp.walks.edges import EdgeIntervals, build_edges, inverse_edges, sum_over_targets
+from tilp.walks.edges import build_edges, inverse_edges, sum_over_targets
 
 SPARSE = 60  # bytes: a line or two at a time, a name or two of each run, a few edges
 
@@ -71,12 +71,11 @@ def check_edges(packed, graph):
     for name in ("offsets", "relation", "target", "fact"):
         assert np.array_equal(getattr(packed.index(), name), getattr(index, name)), name
         assert getattr(packed.index(), name).dtype == getattr(index, name).dtype, name
-    intervals = EdgeIntervals.of(graph, ("train",), every=False)
-    made = build_edges(intervals)
+    made = build_edges(index, graph.start, graph.end)
     for name in ("start", "end", "source", "rank", "by_rank"):
         assert np.array_equal(getattr(prepared, name), getattr(made, name)), name
         assert getattr(prepared, name).dtype == getattr(made, name).dtype, name
-    assert np.array_equal(prepared.inverse, inverse_edges(intervals.interval))
+    assert np.array_equal(prepared.inverse, inverse_edges(index.fact))
 
 
 def check_names(packed, names):

@@ -96,6 +96,8 @@ def test_settings_of_0_1_are_read_or_refused_in_words():
     values = TILP(1, rule_weights="attention").settings.to_json()
     old = {**values, "training": {**values["training"], "cell": "lstm"}}
     assert ModelSettings.from_json(old) == TILP(1, rule_weights="attention").settings
+    parts = ModelSettings.from_json({**old, "without": ["mixing", "out-of-fold"]}).without
+    assert parts == ("stacking",)
     for changed, told in (
         ({"weights": "hybrid"}, "hybrid weights were removed in 0.2: fit the model again"),
         ({"cell": "gru"}, "the cell 'gru' was removed in 0.2: fit the model again"),

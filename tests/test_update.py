@@ -324,22 +324,6 @@ def test_update_in_place_and_not_at_all(run, tmp_path, saved, new_file):
     assert code == 0 and "added: nothing" in printed and contents(place) == now
 
 
-@pytest.mark.parametrize(
-    ("option", "usual", "gone"), [("--weights", "keep", "warm"), ("--rules", "mine", "keep")]
-)
-def test_options_of_0_1_are_ignored_with_a_warning_or_refused(
-    run, tmp_path, saved, new_file, option, usual, gone
-):
-    code, printed, err = run("update", saved, new_file, "--dry-run", "--json", option, usual)
-    assert code == 0 and err.splitlines()[0].startswith(f"warning: {option} is deprecated")
-    found = json.loads(printed)
-    assert (found["weights"], found["rules"]) == ("keep", "mine")
-    out = tmp_path / "updated"
-    code, _, err = run("update", saved, new_file, "--out", out, option, gone)
-    assert code == 2 and f"error: {option} {gone} was removed" in err and not out.exists()
-    assert option not in run("update", "--help")[1]
-
-
 def test_update_refuses_other_units_and_labels_in_words(run, tmp_path, saved):
     days = tilp.read(fact_table(("a", "r", "b", "1990-01-02", "")).cast(pl.String), unit="day")
     tilp.write(days, tmp_path / "days")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING
 
-from tilp._deprecated import MODULES, RenamedModules
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
 
@@ -46,11 +44,9 @@ _HOMES = {
 }
 _MODULES = ("datasets", "evaluation", "rules", "splits", "time")
 
-sys.meta_path.append(RenamedModules())
-
 
 def __getattr__(name: str) -> object:
-    if name in _MODULES or f"tilp.{name}" in MODULES:
+    if name in _MODULES:
         return importlib.import_module(f"tilp.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)

@@ -3,7 +3,6 @@
 from enum import StrEnum
 from typing import Self, TypeVar
 
-from tilp._deprecated import renamed_attributes
 from tilp.errors import TilpError
 
 MAX_RULES = 3_000
@@ -54,7 +53,7 @@ class Grain(StrEnum):
 class Missing(StrEnum):
     """Treatment of a missing start or end."""
 
-    POINT, DURATION, OPEN, UNKNOWN = "point", "duration", "open", "unknown"
+    POINT, DURATION, OPEN = "point", "duration", "open"
 
 
 class Estimate(StrEnum):
@@ -138,10 +137,6 @@ class Part(StrEnum):
     KINDS = "kinds"
     VALID = "valid"
 
-    @classmethod
-    def _missing_(cls, value: object) -> Self | None:
-        return cls.STACKING if value == "mixing" else None  # its name in 0.1
-
 
 class EvaluationTask(StrEnum):
     """What an evaluation asks for: the subject or object of a fact, or its time."""
@@ -198,12 +193,6 @@ class ByLabel(StrEnum):
     REFUSE, MATCH, NEW = "refuse", "match", "new"
 
 
-class MoreDates(StrEnum):
-    """Treatment of a fact when a new one states the same and has more of its dates."""
-
-    SUPERSEDE, BOTH = "supersede", "both"
-
-
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
@@ -213,6 +202,3 @@ def choose(choices: type[Choice], value: str, name: str) -> Choice:
         return choices(value)
     except ValueError:
         raise TilpError(f"{name} is {value!r}; it can be {', '.join(choices)}") from None
-
-
-__getattr__ = renamed_attributes(__name__)

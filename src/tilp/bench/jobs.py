@@ -112,7 +112,7 @@ class Store:
             result: Result = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as failure:
+        except (OSError, ValueError, RecursionError) as failure:
             message = f"{path} cannot be read ({failure}); remove it to run it again"
             raise TilpError(message) from failure
         return result if isinstance(result, dict) and result.get("key") == key else None

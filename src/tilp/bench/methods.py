@@ -19,7 +19,6 @@ from tilp.evaluation import popularity, recurrence
 from tilp.forecasting import ForecastSettings, TimestampRules
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP, TILPConfig, load
-from tilp.model.config import OPTIONS_OF_0_1
 from tilp.scoring import Scorer, Scores
 from tilp.scoring.scores import ScoreFunction
 
@@ -151,8 +150,6 @@ def read_method(name: str, table: Table, where: str) -> Method:
     base: str = read_value(Annotated[str, one_of(list(_ABOUT))], table, "base", where)
     about: str = read_value(str, table, "about", where, default="")
     possible = _parameters(base)
-    if base in _FORMS:
-        table = {OPTIONS_OF_0_1.get(key, key): value for key, value in table.items()}
     check_keys(table, ["base", "about", *possible], where)
     choices = {}
     for key in [key for key in table if key in possible]:

@@ -44,8 +44,6 @@ def fit_command(
     preset: Annotated[types.Preset, Option()] = types.Preset.DEFAULT,
     max_length: Annotated[int | None, Option(min=1, max=5, show_default="3; paper: 5")] = None,
     features: Annotated[types.Features | None, Option(show_default="full")] = None,
-    without: Annotated[list[types.Part] | None, Option(hidden=True)] = None,
-    soft_length: Annotated[int | None, Option(min=1, max=5, hidden=True)] = None,
     weights: Annotated[types.Weights | None, Option(show_default="free; paper: attention")] = None,
     missing: Annotated[types.Missing | None, Option(show_default="point; paper: duration")] = None,
     only_earlier: Annotated[bool, Option("--only-earlier")] = False,
@@ -89,7 +87,7 @@ def fit_command(
             towards the rule's confidence; attention: as in the paper, shared between rules.
         missing: How to impute a missing start or end, in facts and in queries. point: the known
             date; duration: as in the paper, a draw from the lengths of the relation's facts; open:
-            no bound on that side; unknown: no imputation, a rule counts if it may hold.
+            no bound on that side.
         only_earlier: Learn and answer with facts that started before the query's start alone; ends
             from then on are not known. For queries about a time that the data do not reach.
         top: Most rules to keep for a relation and direction. Most relations keep far fewer: a rule
@@ -114,17 +112,12 @@ def fit_command(
         raise TilpError("--task forecast takes neither --dry-run nor --rules; it fits in a minute")
     if json and not dry_run:
         raise TilpError("--json is what --dry-run prints; a fit writes a model to --out")
-    for option, value in (("--without", without), ("--soft-length", soft_length)):
-        if value:
-            instead = "use TILPConfig(...) in Python for experiments"
-            print_warning(f"{option} is deprecated and will be removed; {instead}")
     if also_mine and rules is None:
         raise TilpError("--also-mine goes with --rules, a file of rules")
     form = {"max_length": max_length, "temporal_detail": grain or None, "max_rules": top}
     mining = {"effort": effort, "min_support": min_support, "sample": sample, "walk_limit": limit}
-    parts = {"features": features, "without": without or None, "walk_length": soft_length}
+    parts = {"features": features, "only_earlier": only_earlier, "time_model": time_model}
     learning = {"rule_weights": weights, "missing": missing, "share": share, "random_state": seed}
-    learning |= {"only_earlier": only_earlier, "time_model": time_model}
     running = {"n_jobs": threads, "memory": memory, "backend": backend, "address": address}
     if forecast:
         model: TILP = ForecastRules(
@@ -232,9 +225,6 @@ def update_command(
     out: options.OptionalOutFolderOption = None,
     in_place: Annotated[bool, Option("--in-place")] = False,
     dry_run: Annotated[bool, Option("--dry-run")] = False,
-    weights: Annotated[str | None, Option(hidden=True)] = None,
-    rules: Annotated[str | None, Option(hidden=True)] = None,
-    dates: Annotated[types.MoreDates, Option()] = types.MoreDates.SUPERSEDE,
     labels: Annotated[types.ByLabel, Option()] = types.ByLabel.REFUSE,
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
@@ -245,10 +235,11 @@ def update_command(
     """Add new facts to the graph of a model, and refresh what depends on them.
 
     Names are looked up by id, then by key; all others are new, and listed. Facts that the model
-    has already are counted, not added. Rules for relations with new facts, and for those that
-    they predict, are mined and counted again; all others stay exactly as they are. Weights stay;
-    a new rule gets its weight from its confidence. Columns and dates are read as those of the
-    model's data were, where no option says otherwise.
+    has already are counted, not added. A new fact that shares one date with a fact in the model,
+    and gives the other, which was unknown, estimated or open, replaces that fact. Rules for
+    relations with new facts, and for those that they predict, are mined and counted again; all
+    others stay exactly as they are. Weights stay; a new rule gets its weight from its confidence.
+    Columns and dates are read as those of the model's data were, where no option says otherwise.
 
     A forecaster counts the new facts, and keeps its weights.
 
@@ -260,8 +251,6 @@ def update_command(
             the model's split of that name; a file is added to train.
         in_place: Replace MODEL, once the updated model is completely written.
         dry_run: Only report how the facts would be merged.
-        dates: If a new fact shares one date with a fact in the model, and gives the other, which
-            was unknown, estimated or open. supersede: replace that fact; both: keep both.
         labels: If a name is no id or key of the model, but equals a label. refuse: an error; match:
             it is what has that label; new: it is something new.
     """
@@ -269,8 +258,6 @@ def update_command(
     from tilp.graph import merge_facts
     from tilp.model.update import UpdateReport
 
-    _check_removed_option("--weights", weights, "keep")
-    _check_removed_option("--rules", rules, "mine")
     if (out is not None) + in_place != 1 and not (dry_run and out is None):
         raise TilpError("give one of --out FOLDER, --in-place and --dry-run")
     folder = (out or model).resolve()
@@ -283,7 +270,7 @@ def update_command(
         unit = _unit(new_facts, read.unit, fitted.graph.unit)
         facts = replace(read, unit=unit).read(new_facts, like=fitted.graph)
         if dry_run:
-            merged = merge_facts(fitted.graph, facts, dates=dates, labels=labels)
+            merged = merge_facts(fitted.graph, facts, labels=labels)
             _print_report(UpdateReport.of(fitted.graph, merged), None, json=json)
             return
         stages = {"count": _STAGES["count"]}
@@ -294,7 +281,7 @@ def update_command(
                 stages["features"] = "refresh features"
         try:
             with console.stage_bars(stages) as advance:
-                updated = fitted.update(facts, dates=dates, labels=labels, progress=advance)
+                updated = fitted.update(facts, labels=labels, progress=advance)
         except KeyboardInterrupt:
             raise TilpError(f"stopped; {model} is unchanged") from None
         report = updated.last_update
@@ -306,20 +293,11 @@ def update_command(
             output().print(f"{folder}: {updated!r}")
 
 
-def _check_removed_option(option: str, value: str | None, default: str) -> None:
-    """Warn about an option of 0.1 with the value that remains; refuse other values."""
-    if value is None:
-        return
-    if value != default:
-        raise TilpError(f"{option} {value} was removed in 0.2; leave {option} out ({default})")
-    print_warning(f"{option} is deprecated and will be removed; {default} is all there is")
-
-
 def _unit(new_facts: Path, unit: types.Unit | None, model_unit: types.Unit) -> types.Unit:
     """Return the unit to read new facts in."""
-    from tilp.io.tables import read_unit
+    from tilp.io.tables import read_note
 
-    noted = read_unit(new_facts)
+    noted, _ = read_note(new_facts)
     if unit is None and noted is not None and noted is not model_unit:
         raise TilpError(
             f"{new_facts}: times count {noted.value}s, as noted in graph.json, and "
@@ -330,11 +308,9 @@ def _unit(new_facts: Path, unit: types.Unit | None, model_unit: types.Unit) -> t
 
 def _print_report(report: UpdateReport, folder: Path | None, *, json: bool) -> None:
     """Print what was done; without a folder, how the facts would be merged."""
-    from tilp.model.update import KEYS_OF_0_1
-
     if json:
         written = None if folder is None else str(folder)
-        print_json({**asdict(report), **KEYS_OF_0_1, "model": written})
+        print_json({**asdict(report), "model": written})
         return
     for line in report.of_facts() if folder is None else str(report).splitlines():
         output().print(line)

@@ -5,7 +5,6 @@ other answers are removed, and a tie rule which rank an answer has among candida
 score.
 """
 
-from tilp._deprecated import renamed_attributes
 from tilp.evaluation.evaluate import DIRECTIONS, evaluate, popularity, recurrence
 from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
 from tilp.evaluation.result import (
@@ -32,5 +31,3 @@ __all__ = [
     "Ties", "compare", "evaluate", "load_evaluation", "popularity", "rank_column",
     "read_scores", "recurrence", "save_evaluation", "ties_of", "write_scores",
 ]  # fmt: skip
-
-__getattr__ = renamed_attributes(__name__)

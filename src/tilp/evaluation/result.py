@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tilp._deprecated import RenamedAttribute
 from tilp._utils.arrays import Floats
 from tilp._utils.files import file_digest, new_folder, read_note, write_note
 from tilp.errors import TilpError
@@ -101,9 +100,6 @@ class Evaluation:
     protocols: tuple[Protocol, ...]
     note: str = ""
     sample: FactSample | None = None
-
-    apart = RenamedAttribute("by_subset")
-    figures = RenamedAttribute("protocols_and_ties")
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -305,7 +301,7 @@ def load_evaluation(folder: Path | str) -> Evaluation:
         if file_digest(path) != digest:
             raise TilpError(f"{path}: damaged or changed since it was written; evaluate again")
         ranks = pl.read_parquet(path, glob=False)
-    except (OSError, pl.exceptions.PolarsError) as failure:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as failure:
         raise TilpError(f"{path}: cannot be read ({failure}); evaluate again") from failure
     if dict(ranks.schema) != columns or len(ranks) != queries or not protocols:
         raise TilpError(f"{folder}: {_RANKS} does not belong to {_NOTE}; evaluate again")
@@ -344,8 +340,6 @@ class Comparison:
     losses: int  # queries whose answer the second ranks worse
     draws: int  # queries whose answer both rank the same
     by_relation: pl.DataFrame  # MRR of both for each relation and direction, most queries first
-
-    figures = RenamedAttribute("metrics")
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as plain values."""

@@ -1,6 +1,5 @@
 """Why a candidate has its score: reasons with dated facts, ablation effect and comparison."""
 
-from tilp._deprecated import renamed_attributes
 from tilp.explanation.attribution import Explainer
 from tilp.explanation.types import (
     AblationEffect,
@@ -16,5 +15,3 @@ __all__ = [
     "AblationEffect", "Explainer", "Explanation", "Grounding", "Member", "Reason", "Standing",
     "WalkedFact",
 ]  # fmt: skip
-
-__getattr__ = renamed_attributes(__name__)

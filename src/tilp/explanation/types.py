@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tilp._deprecated import RenamedAttribute
 from tilp.graph import Fact
 from tilp.rules import Atom, MinedRule
 from tilp.scoring import Query
@@ -28,8 +27,6 @@ class WalkedFact:
     fact_id: int
     fact: Fact
     inverse: bool = False
-
-    number = RenamedAttribute("fact_id")
 
     @property
     def source(self) -> str:
@@ -110,8 +107,6 @@ class Reason:
     groundings: tuple[Grounding, ...] = ()
     of_rival: bool = False
 
-    words = RenamedAttribute("text")
-
     @property
     def margin(self) -> float:
         """The candidate's summand less the rival's."""
@@ -153,9 +148,6 @@ class AblationEffect:
     share: float
     score_without: float
     drop: float
-
-    score = RenamedAttribute("score_without")
-    fall = RenamedAttribute("drop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +191,6 @@ class Explanation:
     removed: tuple[WalkedFact, ...] = ()
     before: Standing | None = None
     max_reasons: int | None = None
-
-    top = RenamedAttribute("max_reasons")
-    fall = RenamedAttribute("ablation")
 
     def __str__(self) -> str:
         return self.text()

@@ -3,7 +3,6 @@
 Labels become ids here and nowhere else.
 """
 
-from tilp._deprecated import renamed_attributes
 from tilp.graph.build import Defect, FactTable, build_graph
 from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, StorageLocation, TemporalGraph
 from tilp.graph.index import EdgeIndex, PreparedEdges
@@ -16,5 +15,3 @@ __all__ = [
     "FactTable", "KnownFact", "MergedGraph", "PreparedEdges", "QueryTable",
     "StorageLocation", "TemporalGraph", "Vocabulary", "build_graph", "known_facts", "merge_facts",
 ]  # fmt: skip
-
-__getattr__ = renamed_attributes(__name__)

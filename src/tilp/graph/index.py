@@ -62,13 +62,6 @@ class EdgeIndex:
     def __repr__(self) -> str:
         return f"EdgeIndex({len(self.target):,} edges of {len(self.offsets) - 1:,} entities)"
 
-    def repeat(self, counts: Ints) -> EdgeIndex:
-        """Return the same edges, each repeated as often as `counts` says for its fact."""
-        copies = counts[self.fact]
-        offsets = np.concatenate([[0], np.cumsum(copies)])[self.offsets]
-        columns = (np.repeat(each, copies) for each in (self.relation, self.target, self.fact))
-        return EdgeIndex(self.n_relations, offsets, *columns)
-
     def without(self, new_rows: Ids) -> EdgeIndex:
         """Return the edges of the remaining facts; `new_rows` is that of `remaining_edges`."""
         mask, offsets, fact = remaining_edges(self.offsets, self.fact, new_rows)

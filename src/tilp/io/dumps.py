@@ -14,8 +14,9 @@ import reprlib
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path, PurePath
@@ -174,22 +175,17 @@ class Importer:
         self._entities: dict[str, None] = {}
         self._relations: dict[str, None] = {}
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self._partial = stack.enter_context(new_folder(self._out))
-            header = "subject\trelation\tobject\tstart\tend\n"
-            self._table = stack.enter_context(self._create("facts.tsv", header))
-            self._labels = stack.enter_context(self._create("labels", ""))
-            self._open = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        with self._open as stack:
-            if error[0] is None:
-                self._write_names()
-            else:
-                # The folder is removed only if it sees the error.
-                stack.pop_all().__exit__(*error)
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write the folder; labels are written last."""
+        header = "subject\trelation\tobject\tstart\tend\n"
+        with (
+            new_folder(self._out) as self._partial,
+            self._create("facts.tsv", header) as self._table,
+        ):
+            with self._create("labels", "") as self._labels:
+                yield
+            self._write_names()
 
     def _create(self, name: str, header: str) -> IO[str]:
         file = (self._partial / name).open("w", encoding="utf-8", newline="\n")
@@ -203,6 +199,14 @@ class Importer:
     def skip(self, reason: str) -> None:
         """Count something that is left out."""
         self._skipped[reason] += 1
+
+    @contextmanager
+    def reports(self, line: int | None, done: str, about: str = "") -> Iterator[None]:
+        """Count what is found malformed within, and go on after it."""
+        try:
+            yield
+        except MalformedError as error:
+            self.malformed(line, f"{about}: {error}" if about else str(error), done)
 
     def malformed(self, line: int | None, found: str, done: str = "line left out") -> None:
         """Count a malformed place, or raise if `on_error` says so."""
@@ -237,7 +241,6 @@ class Importer:
 
     def _write_names(self) -> None:
         labels: dict[str, tuple[str, str]] = {}
-        self._labels.close()
         with (self._partial / "labels").open(encoding="utf-8", newline="\n") as stored:
             for line in stored:
                 key, rank, text = line.rstrip("\n").split("\t")
@@ -291,42 +294,32 @@ class Source:
         progress: Callable[[int], None] | None = None,
         max_line: int = MAX_LINE,
     ) -> None:
-        self._source, self._progress, self._max_line = source, progress, max_line
-        self._reported = -1
-        name = source if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
+        self._progress, self._max_line, self._reported = progress, max_line, -1
+        self._file: IO[bytes] | None = None
+        is_path = isinstance(source, str | os.PathLike)
+        name = source if is_path else getattr(source, "name", None)
         self.name = "<stream>" if name is None else str(name)
-        self.stream: IO[bytes]
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            if isinstance(self._source, str | os.PathLike):
-                try:
-                    stream: IO[bytes] = stack.enter_context(Path(self._source).open("rb"))
-                except OSError as error:
-                    raise self.unreadable(error) from error
-            else:
-                stream = self._source
-            self._raw = _CountingReader(stream)
-            self.stream = stack.enter_context(self._decompressed())
-            self._open = stack.pop_all()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._open.close()
-
-    def _decompressed(self) -> IO[bytes]:
         try:
+            if isinstance(source, str | os.PathLike):
+                self._file = Path(source).open("rb")  # noqa: SIM115 - closed on exit
+            self._raw = _CountingReader(self._file or cast("IO[bytes]", source))
             magic = self._raw.peek()
         except OSError as error:
             raise self.unreadable(error) from error
         except TypeError:
             raise TilpError(f"{self.name} is open as text: open it in binary mode") from None
-        buffered = io.BufferedReader(self._raw, 1 << 20)
+        self.stream: IO[bytes] = io.BufferedReader(self._raw, 1 << 20)
         if magic.startswith(b"\x1f\x8b"):
-            return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered))
-        if magic.startswith(b"BZh"):
-            return bz2.BZ2File(buffered)
-        return buffered
+            self.stream = cast("IO[bytes]", gzip.GzipFile(fileobj=self.stream))
+        elif magic.startswith(b"BZh"):
+            self.stream = bz2.BZ2File(self.stream)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._file is not None:
+            self._file.close()
 
     def unreadable(self, error: BaseException) -> TilpError:
         """Return the error that the source cannot be read (further)."""
@@ -397,21 +390,22 @@ def import_dump(
             at the first. Bad syntax in Turtle always raises: what follows it cannot be read.
         progress: called with the number of (compressed) bytes read so far.
     """
-    opened = Source(source, progress)
-    if format is None:
-        name = PurePath(opened.name.lower().removesuffix(".gz").removesuffix(".bz2"))
-        format = _SUFFIXES.get(name.suffix, DumpFormat.JSON)
-    kind = choose(DumpFormat, format, "format")
-    if kind is not DumpFormat.JSON and find_spec("pyoxigraph") is None:
-        raise TilpError('RDF needs an extra: pip install "tilp[rdf]"')
-    importer = Importer(opened.name, out, language, properties, undated, on_error)
-    with opened, importer:
+    with Source(source, progress) as opened:
+        if format is None:
+            name = PurePath(opened.name.lower().removesuffix(".gz").removesuffix(".bz2"))
+            format = _SUFFIXES.get(name.suffix, DumpFormat.JSON)
+        kind = choose(DumpFormat, format, "format")
+        importer = Importer(opened.name, out, language, properties, undated, on_error)
         if kind is DumpFormat.JSON:
             from tilp.io.wikidata import read_json
 
-            read_json(opened, importer)
+            read = partial(read_json, opened, importer)
         else:
             from tilp.io.rdf import read_rdf
 
-            read_rdf(opened, importer, kind)
+            if find_spec("pyoxigraph") is None:
+                raise TilpError('RDF needs an extra: pip install "tilp[rdf]"')
+            read = partial(read_rdf, opened, importer, kind)
+        with importer.writing():
+            read()
     return importer.report()

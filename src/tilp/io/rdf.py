@@ -38,10 +38,8 @@ def read_rdf(source: Source, importer: Importer, format: DumpFormat) -> None:
     parse = _parse_turtle if format is DumpFormat.TURTLE else _parse_ntriples
     statements = _Statements(importer)
     for line, triple in parse(source, importer):
-        try:
+        with importer.reports(line, "value left out"):
             statements.add(triple)
-        except MalformedError as error:
-            importer.malformed(line, str(error), "value left out")
     statements.write()
 
 
@@ -158,11 +156,9 @@ class _Statements:
 
     def write(self) -> None:
         for statement in self._statements.values():
-            try:
+            about = f"{statement.subject}, {statement.relation}"
+            with self._importer.reports(None, "statement left out", about):
                 self._write(statement)
-            except MalformedError as error:
-                found = f"{statement.subject}, {statement.relation}: {error}"
-                self._importer.malformed(None, found, "statement left out")
 
     def _write(self, statement: _Statement) -> None:
         importer = self._importer

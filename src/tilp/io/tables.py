@@ -13,6 +13,7 @@ from tilp._utils.arrays import Floats
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, TemporalGraph
+from tilp.io.frames import as_text
 from tilp.io.records import edge_table, read_records
 from tilp.io.text import IsHeader, TextTable, join_tables, text_batches
 from tilp.types import TableFormat, Unit, choose
@@ -192,20 +193,25 @@ def _table_batches(path: Path, size: int = _BATCH_SIZE) -> Iterator[TextTable]:
     if path.suffix.lower() not in PARQUET_SUFFIXES:
         return text_batches(path, None, _is_header, min_columns=1, size=size)
     tables = parquet_batches(path, size)
-    return (TextTable(t.names, t.frame.cast(pl.String), t.lines) for t in tables)
+    return (replace(t, frame=t.frame.select(_column_as_text(t.frame, path))) for t in tables)
+
+
+def _column_as_text(frame: pl.DataFrame, path: Path) -> list[pl.Series]:
+    return [as_text(column, str(path), "a name or a number") for column in frame]
 
 
 def _is_header(cells: tuple[str, ...], _second: tuple[str, ...] = ()) -> bool:
     return cells[0].strip().lower() in _ID_NAMES
 
 
-def read_unit(folder: Path) -> Unit | None:
-    """Read the unit that `write` wrote beside the facts."""
+def read_note(folder: Path) -> tuple[Unit | None, dict[str, Any]]:
+    """Read what `write` wrote beside the facts: their unit, and how they were read before."""
     path = folder / "graph.json"
     if not path.is_file():
-        return None
+        return None, {}
     try:
-        return Unit(json.loads(path.read_text(encoding="utf-8"))["unit"])
+        note = json.loads(path.read_text(encoding="utf-8"))
+        return Unit(note["unit"]), checked_reading(note.get("reading"))
     except (ValueError, KeyError, TypeError, RecursionError) as failure:
         raise DataError(
             f"{path}: does not name a unit ({failure}); remove the file or write "
@@ -213,11 +219,9 @@ def read_unit(folder: Path) -> Unit | None:
         ) from failure
 
 
-def read_reading(folder: Path | str) -> dict[str, Any]:
-    """Read how the facts of a folder were read before `write` wrote them."""
-    note = json.loads((Path(folder).expanduser() / "graph.json").read_text(encoding="utf-8"))
+def checked_reading(reading: Any) -> dict[str, Any]:
+    """Return what there is to know of how a table was read; nothing that is of another type."""
     kinds = {"columns": dict, "wide": bool, "relation_name": str, "date_format": str}
-    reading = note.get("reading")
     items = reading.items() if isinstance(reading, dict) else ()
     return {name: value for name, value in items if isinstance(value, kinds.get(name, ()))}
 

@@ -1,15 +1,11 @@
-"""Wikidata's JSON dump as a graph: one entity a line, plain, gzipped or bzip2ed, read once.
-
-Only one line and the distinct entities of the facts are in memory. Dates come without their
-calendar model: a Julian day is written as it is in the dump.
-"""
+"""Wikidata's JSON dump as a graph: one entity a line, of which one is in memory at a time."""
 
 import json
 import re
-from typing import Any, NoReturn
+from typing import Any
 
 from tilp.io import dumps
-from tilp.io.dumps import END, PRESENT, UNKNOWN, Importer, MalformedError, shorten
+from tilp.io.dumps import END, PRESENT, UNKNOWN, Importer, MalformedError, Source, shorten
 
 _ENTITY = re.compile(r"[A-Z][1-9][0-9]*(-[A-Z][1-9][0-9]*)?")
 _ITEM = re.compile(r"Q[1-9][0-9]*")
@@ -18,41 +14,19 @@ _RANKS = ("preferred", "normal", "deprecated")
 _MAX_PRECISION = 14  # seconds
 
 
-def read_json(source: dumps.Source, importer: Importer) -> None:
+def read_json(source: Source, importer: Importer) -> None:
     """Import every line of a JSON dump."""
     for line, text in source.lines(importer):
-        _read_line(importer, line, text)
+        text = text.removeprefix(b"\xef\xbb\xbf").strip().removesuffix(b",")
+        # The dump is an array that opens and closes on lines of its own.
+        if text not in (b"", b"[", b"]"):
+            with importer.reports(line, "line left out"):
+                _read_entity(importer, line, _check(_parse(text), dict, "an entity"))
 
 
-def _read_line(importer: Importer, line: int, text: bytes) -> None:
-    text = text.removeprefix(b"\xef\xbb\xbf").strip().removesuffix(b",")
-    # The dump is an array that opens and closes on lines of its own.
-    if text in (b"", b"[", b"]"):
-        return
+def _parse(text: bytes) -> Any:
     try:
-        entity = _parse(text)
-        key = _text(entity.get("id"), "the id")
-        if not _ENTITY.fullmatch(key):
-            _refuse(key, "an entity's id")
-    except MalformedError as error:
-        importer.malformed(line, str(error))
-        return
-    importer.read += 1
-    try:
-        labels = _mapping(entity.get("labels", {}), "labels")
-        for language in importer.languages:
-            if language in labels:
-                label = _mapping(labels[language], "a label")
-                importer.label(key, language, _text(label.get("value"), "the value of a label"))
-    except MalformedError as error:
-        importer.malformed(line, f"{key}: {error}", "label left out")
-    if _ITEM.fullmatch(key):
-        _read_claims(importer, line, key, entity)
-
-
-def _parse(text: bytes) -> dict[str, Any]:
-    try:
-        entity = json.loads(text.decode("utf-8"))
+        return json.loads(text.decode("utf-8"))
     except UnicodeDecodeError as error:
         invalid = shorten(text[error.start :][:8])
         raise MalformedError(f"bytes that are not UTF-8 ({invalid})") from None
@@ -60,49 +34,44 @@ def _parse(text: bytes) -> dict[str, Any]:
         raise MalformedError(f"text that is not JSON ({error.msg}, column {error.colno})") from None
     except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
         raise MalformedError(f"JSON that is too much ({error})") from None
-    if not isinstance(entity, dict):
-        _refuse(entity, "an entity")
-    return entity
 
 
-def _read_claims(importer: Importer, line: int, key: str, entity: dict[str, Any]) -> None:
-    try:
-        claims = _mapping(entity.get("claims", {}), "claims")
-    except MalformedError as error:
-        importer.malformed(line, f"{key}: {error}", "statements left out")
+def _read_entity(importer: Importer, line: int, entity: dict[str, Any]) -> None:
+    key = _match(_ENTITY, _get(entity, "id", str))
+    importer.read += 1
+    with importer.reports(line, "label left out", key):
+        labels = _get(entity, "labels", dict, {})
+        for language in importer.languages:
+            if language in labels:
+                importer.label(key, language, _get(_get(labels, language, dict), "value", str))
+    if not _ITEM.fullmatch(key):
         return
-    for name, statements in claims.items():
-        try:
-            if not _PROPERTY.fullmatch(name):
-                _refuse(name, "a property's id")
-            statements = _list(statements, "statements") if importer.includes(name) else []
-        except MalformedError as error:
-            importer.malformed(line, f"{key}: {error}", "statements left out")
-            continue
-        for statement in statements:
-            importer.statements += 1
-            try:
-                _read_statement(importer, key, name, _mapping(statement, "a statement"))
-            except MalformedError as error:
-                importer.malformed(line, f"{key}, {name}: {error}", "statement left out")
+    with importer.reports(line, "statements left out", key):
+        for name, statements in _get(entity, "claims", dict, {}).items():
+            with importer.reports(line, "statements left out", key):
+                chosen = importer.includes(_match(_PROPERTY, name))
+                for statement in _check(statements, list, name) if chosen else ():
+                    importer.statements += 1
+                    with importer.reports(line, "statement left out", f"{key}, {name}"):
+                        _read_statement(importer, key, name, _check(statement, dict, "a statement"))
 
 
 def _read_statement(importer: Importer, key: str, name: str, statement: dict[str, Any]) -> None:
     rank = statement.get("rank", "normal")
     if rank not in _RANKS:
-        _refuse(rank, "a rank")
+        raise MalformedError(f"{shorten(rank)} in place of a rank")
     if rank == "deprecated":
         importer.skip("deprecated")
         return
-    item = _item(_mapping(statement.get("mainsnak"), "the main snak"))
+    item = _item(_get(statement, "mainsnak", dict))
     if item is None:
         importer.skip("not an item")
         return
-    qualifiers = _mapping(statement.get("qualifiers", {}), "qualifiers")
+    qualifiers = _get(statement, "qualifiers", dict, {})
     dates = {
-        date: [_date(_mapping(snak, "a qualifier"), date) for snak in _list(snaks, "qualifiers")]
+        date: [_date(_check(snak, dict, date), date) for snak in snaks]
         for date in dumps.DATE_PROPERTIES
-        if (snaks := qualifiers.get(date, [])) != []
+        if (snaks := _get(qualifiers, date, list, []))
     }
     importer.statement(key, name, item, dates)
 
@@ -110,15 +79,13 @@ def _read_statement(importer: Importer, key: str, name: str, statement: dict[str
 def _item(snak: dict[str, Any]) -> str | None:
     """Return the item that a snak names; None if it has another kind of value, or none."""
     datavalue = _datavalue(snak)
-    if datavalue is None or _text(datavalue.get("type"), "a value's type") != "wikibase-entityid":
+    if datavalue is None or _get(datavalue, "type", str) != "wikibase-entityid":
         return None
-    value = _mapping(datavalue.get("value"), "an entity")
-    kind = _text(value.get("entity-type", "item"), "an entity's type")
+    value = _get(datavalue, "value", dict)
     # Old dumps give only the numeric id.
-    key = value["id"] if "id" in value else f"Q{_integer(value.get('numeric-id'))}"
-    if not _ENTITY.fullmatch(_text(key, "an entity's id")):
-        _refuse(key, "an entity's id")
-    return key if kind == "item" and _ITEM.fullmatch(key) else None
+    key = _get(value, "id", str) if "id" in value else f"Q{_get(value, 'numeric-id', int)}"
+    is_item = _get(value, "entity-type", str, "item") == "item"
+    return key if _ITEM.fullmatch(_match(_ENTITY, key)) and is_item else None
 
 
 def _date(snak: dict[str, Any], name: str) -> str:
@@ -127,43 +94,37 @@ def _date(snak: dict[str, Any], name: str) -> str:
         return PRESENT if name == END and snak["snaktype"] == "novalue" else UNKNOWN
     if datavalue.get("type") != "time":
         raise MalformedError(f"{name} holds {shorten(datavalue.get('type'))} in place of a time")
-    value = _mapping(datavalue.get("value"), "a time")
-    precision = _integer(value.get("precision"))
+    value = _get(datavalue, "value", dict)
+    precision = _get(value, "precision", int)
     if not 0 <= precision <= _MAX_PRECISION:
-        _refuse(precision, "a time's precision")
+        raise MalformedError(f"{shorten(precision)} in place of a time's precision")
     # JSON counts years historically: -0431 is 431 BCE.
-    time = dumps.parse_time(_text(value.get("time"), "a time"))
+    time = dumps.parse_time(_get(value, "time", str))
     return dumps.date_text(*time, precision, historical=True)
 
 
 def _datavalue(snak: dict[str, Any]) -> dict[str, Any] | None:
     """Return a snak's value; None if it is some unknown value, or no value."""
     kind = snak.get("snaktype")
-    if kind == "value":
-        return _mapping(snak.get("datavalue"), "a value")
-    if kind not in ("somevalue", "novalue"):
-        _refuse(kind, "a snak's type")
-    return None
+    if kind not in ("value", "somevalue", "novalue"):
+        raise MalformedError(f"{shorten(kind)} in place of a snak's type")
+    return _get(snak, "datavalue", dict) if kind == "value" else None
 
 
-def _mapping(value: Any, what: str) -> dict[str, Any]:
-    if value == []:
+def _get(values: dict[str, Any], name: str, kind: type, default: Any = None) -> Any:
+    return _check(values.get(name, default), kind, name)
+
+
+def _check(value: Any, kind: type, name: str) -> Any:
+    """Return a value if it is of a kind, or refuse it."""
+    if kind is dict and value == []:
         return {}  # PHP, which writes the dump, cannot tell an empty map from an empty list.
-    return value if isinstance(value, dict) else _refuse(value, what)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise MalformedError(f"{shorten(value)} in place of {name}")
+    return value
 
 
-def _list(value: Any, what: str) -> list[Any]:
-    return value if isinstance(value, list) else _refuse(value, what)
-
-
-def _text(value: Any, what: str) -> str:
-    return value if isinstance(value, str) else _refuse(value, what)
-
-
-def _integer(value: Any) -> int:
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    return int(value) if is_integer else _refuse(value, "a whole number")
-
-
-def _refuse(value: Any, what: str) -> NoReturn:
-    raise MalformedError(f"{shorten(value)} in place of {what}")
+def _match(pattern: re.Pattern[str], name: str) -> str:
+    if not pattern.fullmatch(name):
+        raise MalformedError(f"{shorten(name)} in place of an id")
+    return name

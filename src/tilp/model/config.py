@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import wraps
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from tilp._deprecated import Parameters, warn_renamed
 from tilp._utils.arrays import Ints
 from tilp._utils.params import changed_fields
 from tilp._utils.progress import Stages
@@ -136,9 +134,7 @@ class ModelSettings:
     time_model: bool = True  # learn when facts start and end, too
 
     def __post_init__(self) -> None:
-        every = self.missing is Missing.UNKNOWN
-        mining = replace(self.mining, every_reading=every, seed=self.seed)
-        object.__setattr__(self, "mining", mining)
+        object.__setattr__(self, "mining", replace(self.mining, seed=self.seed))
         object.__setattr__(self, "training", replace(self.training, seed=self.seed))
 
     def to_json(self) -> dict[str, Any]:
@@ -156,6 +152,10 @@ class ModelSettings:
             if set(values) != {option.name for option in fields(cls)}:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
             _refuse_removed(training)
+            if mining.pop("every_reading", False):
+                raise TilpError(
+                    "missing='unknown' was removed in 0.2: fit the model again with another choice"
+                )
             mining["grains"] = tuple(map(Grain, mining["grains"]))
             edges = mining.get("gap_edges", ())  # 0.1 had classes of its own
             mining["gap_edges"] = None if edges is None else tuple(edges)
@@ -164,7 +164,7 @@ class ModelSettings:
                 "mining": MiningSettings(**mining),
                 "training": TrainingSettings(**training),
                 "features": Features(values["features"]),
-                "without": tuple(Part(name) for name in values["without"] if name != _REMOVED_PART),
+                "without": _parts(values["without"]),
                 "missing": Missing(values["missing"]),
             }
             return cls(**values)
@@ -172,8 +172,13 @@ class ModelSettings:
             raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure
 
 
-_REMOVED_PART = "out-of-fold"  # rules are scored out of fold in every fit of features
 _SAVED_KEYS = {"walk_length": "soft_length", "l2": "pull"}
+
+
+def _parts(saved: list[str]) -> tuple[Part, ...]:
+    """Return parts by their saved names; in 0.1 `stacking` was `mixing`."""
+    names = [name for name in saved if name != "out-of-fold"]  # part of every fit since
+    return tuple(Part.STACKING if name == "mixing" else Part(name) for name in names)
 
 
 def _renamed(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -236,46 +241,3 @@ class FitContext:
         if self.folder is None:
             raise ValueError("a fit needs a folder for its checkpoints")
         return self.folder / name
-
-
-_PARAMETERS = {
-    "grains": "temporal_detail",
-    "weights": "rule_weights",
-    "top": "max_rules",
-    "seed": "random_state",
-    "threads": "n_jobs",
-}
-_CONFIG = {
-    "without": "without",
-    "soft_length": "walk_length",
-    "share": "share",
-    "sample": "sample",
-    "limit": "walk_limit",
-    "training": "training",
-}
-
-OPTIONS_OF_0_1 = {**_PARAMETERS, **_CONFIG}
-"""Names of 0.1 and those of `TILP.from_options`, which plans of benchmarks may still have."""
-
-
-def parameters_of_0_1(init: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Let `TILP(...)` accept what it did in 0.1: old keywords, and None for a default."""
-
-    @wraps(init)
-    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        if len(args) > 2 or (len(args) == 2 and "max_length" in kwargs):
-            init(*args, **kwargs)  # raises the usual TypeError
-        model, *lengths = args
-        given = cast(dict[str, Any], kwargs) | dict(zip(["max_length"], lengths, strict=False))
-        for name in given:
-            if name in _CONFIG:
-                warn_renamed(f"TILP({name}=…)", f"TILP(config=TILPConfig({_CONFIG[name]}=…))")
-            elif name in _PARAMETERS:
-                warn_renamed(f"TILP({name}=…)", f"TILP({_PARAMETERS[name]}=…)")
-            elif name == "preset":
-                warn_renamed("TILP(preset=…)", "TILP.paper(…)")
-        options = {OPTIONS_OF_0_1.get(name, name): value for name, value in given.items()}
-        arguments = tilp_arguments(options.pop("preset", Preset.DEFAULT), options)
-        cast(Any, init)(model, **arguments)
-
-    return call

@@ -2,218 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
-from tilp._utils.arrays import Floats
-from tilp._utils.text import percent
 from tilp.errors import TilpError
 from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, KIND, POPULARITY
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges
 from tilp.features.log_linear import DENSE_FEATURES, TERMS, LogLinearWeights
 from tilp.features.paper import features as paper
 from tilp.features.paper.evidence import EVIDENCE_KINDS
-from tilp.features.paper.scorer import in_units
 from tilp.graph import TemporalGraph
 from tilp.learning import KNOWN_KINDS
 from tilp.model.config import ModelSettings
 from tilp.model.fitted_model import FittedModel
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
-from tilp.time.durations import Durations, observed_lengths
 from tilp.time.imputation import MissingDates
-from tilp.types import EvidenceKind, Features, Unit, choose
-
-_PAIR = ("evidence", "query", "other")
-_COLUMNS = {
-    **dict.fromkeys(
-        ("feature", "evidence", "query", "relation", "other", "distribution"), pl.String
-    ),
-    **dict.fromkeys(("probability", "mean", "deviation", "rate", "mu", "sigma"), pl.Float64),
-    "seen": pl.Int64,
-    "pooled": pl.Boolean,
-    "sentence": pl.String,
-}
+from tilp.types import EvidenceKind, Features
 
 
-@dataclass(frozen=True)
-class Distributions:
-    """Recurrence, TemporalOrder, RelationPairInterval (`features`) and Duration of facts."""
-
-    graph: TemporalGraph
-    features: paper.PaperFeatures
-    durations: Durations
-
-    @classmethod
-    def of(
-        cls, graph: TemporalGraph, settings: ModelSettings, fitted: FittedModel, workers: Workers,
-        progress: Callable[[float], None] | None = None,
-    ) -> Distributions:  # fmt: skip
-        """Return those of a model, or those it would have with the paper's features."""
-        dated = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
-        if isinstance(fitted.features, paper.FittedPaper):
-            features = replace(fitted.features.features, graph=dated)
-        else:
-            walked, length = paper.walked_relations(dated, fitted.rules), settings.mining.max_length
-            features = paper.PaperFeatures.fit(
-                dated, walked, length, workers=workers, progress=progress
-            )
-        return cls(graph, features, Durations.fit(graph))
-
-    def frame(self) -> pl.DataFrame:
-        """Return a row for each distribution, the most often seen of each feature first.
-
-        Columns:
-            feature: `recurrence`, `order`, `pair` or `duration`.
-            evidence: Where it was seen: in facts `between` the same two entities, in `others` of
-                the candidate, or on `walks` to it.
-            query: The relation of the query.
-            relation: The same, read from the entity that both relations are of: from the
-                candidate, and from the subject where walks are the evidence; likewise `other`.
-            distribution: Its name.
-            probability: Of recurring; of `other` starting after `relation`.
-            mean: Of the time between the starts, or of the length; likewise `deviation`.
-            rate: Of an exponential; `mu` and `sigma`: of a Gaussian before it is truncated.
-            seen: How many facts, pairs or intervals it is fitted to.
-            pooled: Whether these were too few, so that those of other relations joined them.
-            sentence: All of it in words.
-        """
-        table = pl.concat([self._pairs_and_recurrence(), self._durations()], how="diagonal")
-        order = {"recurrence": 0, "order": 1, "pair": 2, "duration": 3}
-        feature = pl.col("feature").replace_strict(order, return_dtype=pl.Int8)
-        table = table.sort(feature, -pl.col("seen"), maintain_order=True)
-        sentences = pl.Series("sentence", self._sentences(table), dtype=pl.String)
-        return table.with_columns(sentences).select(
-            pl.col(name).cast(kind) for name, kind in _COLUMNS.items()
-        )
-
-    def observed(
-        self, *, workers: Workers | None = None, progress: Callable[[float], None] | None = None
-    ) -> pl.DataFrame:
-        """Return the differences of starts that order and pair interval are fitted to."""
-        dated = self.features.observed(workers=workers, progress=progress)
-        labels = pl.Series(_directed_labels(self.graph))
-        return pl.DataFrame(
-            {
-                "evidence": pl.Series(EVIDENCE_KINDS).gather(dated.kind),
-                "query": labels.gather(dated.query_relation),
-                "other": labels.gather(dated.relation),
-                "difference": dated.difference,
-            }
-        )
-
-    def lengths(self, relation: str) -> Floats:
-        """Return the lengths of the complete intervals of a relation."""
-        relation_ids, lengths = observed_lengths(self.graph)
-        selected: Floats = lengths[relation_ids == self.graph.relations.find(relation)]
-        return selected
-
-    def _pairs_and_recurrence(self) -> pl.DataFrame:
-        table = self.features.distributions.table(self.graph.relations).rename(
-            {"relation": "query"}
-        )
-        labels = _directed_labels(self.graph)
-        half = len(labels) // 2
-        inverse = dict(zip(labels, labels[half:] + labels[:half], strict=True))
-        query, by_walks = pl.col("query"), pl.col("evidence") == EvidenceKind.WALKS.value
-        return table.with_columns(
-            relation=pl.when(by_walks).then(query).otherwise(query.replace_strict(inverse)),
-            mean=pl.coalesce("mean", 1.0 / pl.col("rate")),
-            deviation=pl.coalesce("deviation", 1.0 / pl.col("rate")),
-        )
-
-    def _durations(self) -> pl.DataFrame:
-        table = self.durations.frame().with_columns(deviation=self.durations.deviation)
-        return table.filter(pl.col("intervals") > 0).select(
-            pl.lit("duration").alias("feature"),
-            pl.lit("truncated Gaussian").alias("distribution"),
-            pl.col("intervals").alias("seen"),
-            *("relation", "mean", "deviation", "mu", "sigma", "pooled"),
-        )
-
-    def _sentences(self, table: pl.DataFrame) -> list[str]:
-        orders = table.filter(feature="order")
-        later = dict(zip(orders.select(_PAIR).iter_rows(), orders["probability"], strict=True))
-        return [
-            distribution_sentence(
-                row, later.get(tuple(row[name] for name in _PAIR)), self.graph.unit
-            )
-            for row in table.iter_rows(named=True)
-        ]
-
-
-_ALWAYS = 0.9  # from this share of pairs on, only one order is named
-_BESIDE = {
-    EvidenceKind.BETWEEN.value: " between the same two",
-    EvidenceKind.WALKS.value: " on walks to the answer",
-}
-_COUNTED = {"recurrence": "fact", "order": "pair", "pair": "pair", "duration": "interval"}
-
-
-def distribution_sentence(row: dict[str, Any], later: float | None, unit: Unit) -> str:
-    """Say in words what a distribution is, and what it is fitted to.
-
-    `later` is how often the other relation of a pair starts later.
-
-    >>> row = {"feature": "duration", "evidence": None, "relation": "playsFor", "other": None}
-    >>> row |= {"mean": 3.4, "deviation": 2.2, "distribution": "truncated Gaussian"}
-    >>> distribution_sentence(row | {"seen": 512, "pooled": False}, None, Unit.YEAR)
-    'playsFor lasts 3.4 ± 2.2 years; 512 intervals'
-    """
-    feature, evidence, relation, other = (
-        row[name] for name in ("feature", "evidence", "relation", "other")
-    )
-    mean, deviation, gaussian = row["mean"], row["deviation"], row["distribution"] != "exponential"
-    length = ""
-    if mean is not None:
-        size = f"{mean:,.1f} ± {deviation:,.1f}" if gaussian else f"on average {mean:,.1f}"
-        length = in_units(size, unit)
-    other = f"another {other}" if relation == other else other
-    where = _BESIDE.get(evidence, "")
-    match feature:
-        case "recurrence":
-            whom = "the same" if evidence == EvidenceKind.BETWEEN else "another"
-            share = percent(row["probability"])
-            text = f"{relation} recurs, with {whom} entity, in {share} of cases"
-        case "order":
-            share = percent(row["probability"])
-            text = f"{other} starts after {relation}{where} in {share} of cases"
-        case "pair":
-            assert later is not None
-            # Never later, but at the same time perhaps.
-            side = "before" if gaussian and mean > 2 * deviation else "at or before"
-            if later > 1 - _ALWAYS:
-                side = "after" if later >= _ALWAYS else "before or after"
-            text = f"{other} starts {length} {side} {relation}{where}"
-        case _:
-            least = "1" if unit is Unit.INTEGER else f"a {unit.value}"
-            lasts = f"less than {least}" if mean < 0.5 else length
-            text = f"{relation} lasts {lasts}"
-    text += f"; {row['seen']:,} {_COUNTED[feature]}{'' if row['seen'] == 1 else 's'}"
-    return f"{text}, too few: pooled with other relations" if row["pooled"] else text
-
-
-def select_features(
-    table: pl.DataFrame, graph: TemporalGraph, relation: str | None, other: str | None,
-    evidence: EvidenceKind | str | None, min_seen: int,
-) -> pl.DataFrame:  # fmt: skip
-    """Select rows of `Distributions.frame`; the arguments are those of `TILP.feature_table`."""
-    relations = graph.relations
-    if relation is not None:
-        directed = relations.find_directed(relation)
-        undirected = pl.lit(relations.label(directed % len(relations)))
-        is_duration = pl.col("feature") == "duration"
-        label = pl.when(is_duration).then(undirected).otherwise(pl.lit(relations.label(directed)))
-        table = table.filter(pl.col("relation") == label)
-    if other is not None:
-        table = table.filter(other=relations.label(relations.find_directed(other)))
-    if evidence is not None:
-        table = table.filter(evidence=choose(EvidenceKind, evidence, "evidence").value)
-    return table.filter(pl.col("seen") >= min_seen)
+def distribution_table(
+    graph: TemporalGraph, settings: ModelSettings, fitted: FittedModel, workers: Workers
+) -> pl.DataFrame:
+    """Return the distributions of a model, or those it would have with the paper's features."""
+    if isinstance(fitted.features, paper.FittedPaper):
+        return fitted.features.features.distributions.table(graph.relations)
+    dated = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
+    walked, length = paper.walked_relations(dated, fitted.rules), settings.mining.max_length
+    features = paper.PaperFeatures.fit(dated, walked, length, workers=workers)
+    return features.distributions.table(graph.relations)
 
 
 _WEIGHT_COLUMNS = {

@@ -23,7 +23,7 @@ from tilp.model.update import UpdateReport
 from tilp.rules import Phrasings, Rule, RuleSet
 from tilp.scoring.topk import TopKPredictor
 from tilp.time import format_time
-from tilp.types import Backend, ByLabel, MoreDates, choose
+from tilp.types import Backend, ByLabel, choose
 
 _PARAMETERS = ("classes", "warm", "rate", "own_rate")
 _PAIRS = 2000  # subjects and relations whose next objects are predicted together
@@ -170,7 +170,8 @@ class ForecastRules(TILP):
     @property
     def evidence_note(self) -> str:
         """Which facts answers rest on, in words."""
-        return f"the facts before the query's time, of all splits; without a date, at {self.now}"
+        undated = f"a query without a date is about {self.now}"
+        return f"the facts before the query's time, of all splits; {undated}"
 
     @property
     def now(self) -> str:
@@ -203,7 +204,6 @@ class ForecastRules(TILP):
         self,
         new_facts: TemporalGraph,
         *,
-        dates: MoreDates | str = MoreDates.SUPERSEDE,
         labels: ByLabel | str = ByLabel.REFUSE,
         progress: Progress | None = None,
     ) -> ForecastRules:
@@ -215,14 +215,12 @@ class ForecastRules(TILP):
 
         Args:
             new_facts: Facts in their splits, named as in `TILP.update`.
-            dates: What to do with a fact that has more dates than a known one (default
-                `"supersede"`).
             labels: What to do with a name that is the label of something known (default
                 `"refuse"`).
             progress: Called with the name of the stage, `count`, and the share that is done.
         """
-        dates, labels = choose(MoreDates, dates, "dates"), choose(ByLabel, labels, "labels")
-        merged = merge_facts(self.graph, new_facts, dates=dates, labels=labels)
+        labels = choose(ByLabel, labels, "labels")
+        merged = merge_facts(self.graph, new_facts, labels=labels)
         fitted, after = self._need_fit(), merged.graph
         with Stages(progress)("count"):
             if len(after.relations) != len(self.graph.relations):
@@ -233,9 +231,12 @@ class ForecastRules(TILP):
                 scorer.edges.extending(self._forecaster.edges)
             new = merged.added[merged.added < after.bounds[1]]
             rows = np.flatnonzero(np.isin(scorer.edges.fact, new))
-            fitted = fitted.count(scorer.edges, rows)
+            before, fitted = fitted, fitted.count(scorer.edges, rows)
         names = [after.relations.label(int(one)) for one in np.unique(after.relation[new])]
-        report = UpdateReport.of(self.graph, merged, touched=tuple(names))
+        known, now = (each.support[: len(each.table.body)].any(axis=1) for each in (before, fitted))
+        changed = (fitted.body_support != before.body_support)[: len(known)].any(axis=1)
+        counts = {"counted": int((changed & known).sum()), "new_rules": int((now & ~known).sum())}
+        report = UpdateReport.of(self.graph, merged, touched=tuple(names), **counts)
         model = ForecastRules(**self.get_params())
         model._use(after, fitted)
         model._forecaster = replace(scorer, model=fitted)
@@ -307,6 +308,9 @@ class ForecastRules(TILP):
         """
         state = saved_state(folder)
         parameters, graph, fitted, updates = load_forecast(folder)
+        is_number = [type(value) in (int, float) for value in parameters.values()]
+        if parameters.keys() != {*_PARAMETERS, "random_state"} or not all(is_number):
+            raise TilpError(f"{folder}: a damaged model (its parameters); fit it again")
         model = cls(**parameters)
         model._saved = state
         model._use(graph, fitted)
@@ -316,7 +320,7 @@ class ForecastRules(TILP):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TilpError("a forecaster has no temporal features; fit one with tilp.TILP(...)")
 
-    distributions = feature_table = feature_weights = _refuse
+    feature_table = feature_weights = _refuse
 
 
 def _all_in_train(graph: TemporalGraph) -> TemporalGraph:

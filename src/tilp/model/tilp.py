@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from tilp import types
-from tilp._deprecated import RenamedAttribute, renamed_keywords
 from tilp._utils.files import locked
 from tilp._utils.memory import memory_budget
 from tilp._utils.params import Params
@@ -44,11 +43,10 @@ from tilp.model.config import (
     TILPConfig,
     check_length,
     find_effort,
-    parameters_of_0_1,
     resolve_effort,
     tilp_arguments,
 )
-from tilp.model.feature_tables import Distributions, select_features, weight_table
+from tilp.model.feature_tables import distribution_table, weight_table
 from tilp.model.fit import fit_model, given_rules
 from tilp.model.fitted_model import FittedModel
 from tilp.model.persistence import SavedState, load_model, model_digest, save_model, saved_state
@@ -90,8 +88,7 @@ class TILP(Params):
             and random walk scores, the most accurate.
         missing: How missing starts and ends of facts and queries are imputed (default
             `"point"`). `point`: by the other date; `duration`: by a draw from how long facts of
-            the relation last, as in the paper; `open`: since ever, or until today; `unknown`:
-            not at all, so that a rule counts if it may hold.
+            the relation last, as in the paper; `open`: since ever, or until today.
         only_earlier: Learn and answer with nothing but the facts that started before the query's
             start (bool, default False). An end from then on is not known: the start stands for
             it, as for a missing one. A query without any date is asked with all facts. Needs
@@ -132,10 +129,7 @@ class TILP(Params):
     forecasts = False
     _saved: SavedState | None = None  # what it was loaded from, or saved to
     _UNSHOWN = ("n_jobs", "memory", "backend", "address")
-    threads = RenamedAttribute("n_jobs")
-    learned = RenamedAttribute("feature_weights")
 
-    @parameters_of_0_1
     def __init__(
         self,
         max_length: int = 3,
@@ -373,7 +367,6 @@ class TILP(Params):
         self,
         new_facts: TemporalGraph,
         *,
-        dates: types.MoreDates | str = types.MoreDates.SUPERSEDE,
         labels: types.ByLabel | str = types.ByLabel.REFUSE,
         progress: Progress | None = None,
     ) -> TILP:
@@ -381,13 +374,12 @@ class TILP(Params):
 
         New facts join the graph that rules are applied on. The rules of relations that they
         touch are mined and counted again; all others stay exactly as they are. Weights stay; a
-        new rule gets its weight from its confidence. `last_update` of the new model reports what
+        new rule gets its weight from its confidence. A fact that has more dates than a known one
+        replaces it. `last_update` of the new model reports what
         changed.
 
         Args:
             new_facts: Facts in their splits; names are looked up by id, then by key, or are new.
-            dates: What to do with a fact that has more dates than a known one (default
-                `"supersede"`): `supersede` replaces the known one, `both` keeps the two.
             labels: What to do with a name that is no id or key, but the label of something known
                 (default `"refuse"`): `refuse` raises an error, `match` takes it for that thing,
                 `new` for something new.
@@ -396,9 +388,8 @@ class TILP(Params):
         Raises:
             TilpError: The facts have another unit of time, or ambiguous names.
         """
-        dates = choose(types.MoreDates, dates, "dates")
         labels = choose(types.ByLabel, labels, "labels")
-        merged = merge_facts(self.graph, new_facts, dates=dates, labels=labels)
+        merged = merge_facts(self.graph, new_facts, labels=labels)
         with self._workers() as workers:
             context = FitContext(self.settings, workers, stages=Stages(progress))
             fitted, report = update_model(self.graph, self._need_fit(), merged, context)
@@ -446,40 +437,20 @@ class TILP(Params):
             rules = rules.filter(lambda mined: mined.rule.head.inverse == inverse, relation=label)
         return rules.sort()
 
-    def distributions(self, *, progress: Callable[[float], None] | None = None) -> Distributions:
-        """Return the temporal distributions of the training facts, whatever features are used.
+    def feature_table(self) -> pl.DataFrame:
+        """Return how relations recur, in what order and how far apart facts start, as a table.
 
-        Args:
-            progress: Called with the share that is done.
-        """
-        with self._workers() as workers:
-            return Distributions.of(self.graph, self.settings, self._need_fit(), workers, progress)
-
-    def feature_table(
-        self,
-        relation: str | None = None,
-        *,
-        other: str | None = None,
-        evidence: types.EvidenceKind | str | None = None,
-        min_seen: int = 1,
-    ) -> pl.DataFrame:
-        """Return recurrence, order, time between relations and durations of facts as a table.
-
-        Args:
-            relation: Only this relation, `name`, or its inverse, `name⁻¹` or `name^-1`.
-            other: Only pairs with this other relation, named likewise.
-            evidence: Only facts `between` the two, `others` of the candidate, or `walks` to it.
-            min_seen: Only distributions fitted to at least this many facts or pairs.
+        These are the distributions of the paper's features, fitted to the training facts, whatever
+        features the model uses. `TILP.feature_weights` has what was learned of features.
 
         Returns:
-            A row for each distribution, with a sentence that says it in words; the columns are
-            described at `Distributions.frame`.
-
-        Raises:
-            TilpError: There is no such relation or kind of evidence.
+            A row for each distribution: the feature (`recurrence`, `order`, `pair`), where it was
+            seen (`between` the same two entities, in `others` of the candidate, on `walks`), the
+            relation of the query and the other one, parameters, how many facts or pairs were
+            `seen`, and whether these were too few, so that others are `pooled` with them.
         """
-        table = self.distributions().frame()
-        return select_features(table, self.graph, relation, other, evidence, min_seen)
+        with self._workers() as workers:
+            return distribution_table(self.graph, self.settings, self._need_fit(), workers)
 
     def feature_weights(self, relation: str | None = None) -> pl.DataFrame:
         """Return the weights that phase two learned for temporal features, the strongest first.
@@ -529,7 +500,7 @@ class TILP(Params):
     def evidence_note(self) -> str:
         """Which facts answers rest on, in words."""
         if self.settings.mining.only_earlier:
-            return "the facts of train that start before the query; without a date, all"
+            return "the facts of train that start before the query; all of them if it has no date"
         return "the facts of train, those after the query's time too"
 
     def _explainer(self, graph: TemporalGraph | None) -> Explainer:
@@ -694,7 +665,6 @@ class TILP(Params):
     ) -> TopKPredictor:
         return TopKPredictor(self.evidence(graph), self.scorer(graph), k, new_only)
 
-    @renamed_keywords({"top": "max_reasons", "fall": "ablation"})
     def explain(
         self,
         query: Query,

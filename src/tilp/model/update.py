@@ -26,9 +26,6 @@ from tilp.types import Weights
 from tilp.walks import Walker
 from tilp.walks.mining import count_rules, mine_relations, mining_walker
 
-KEYS_OF_0_1 = {"weights": "keep", "rules": "mine"}
-"""Choices of 0.1 that the JSON of a report states for one more version."""
-
 _MIN_WEIGHT = 1e-300
 _MAX_NAMES = 5
 
@@ -80,7 +77,7 @@ class UpdateReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values, with the count of new entities for their labels."""
-        values = {**asdict(self), **KEYS_OF_0_1}
+        values = asdict(self)
         values |= {"entities": len(self.entities), "tilp": __version__}
         del values["near"]
         return {

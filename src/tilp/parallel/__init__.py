@@ -3,9 +3,6 @@
 Chunks do not depend on the number or kind of workers, so neither does the result.
 """
 
-from tilp._deprecated import renamed_attributes
 from tilp.parallel.workers import Workers, split_by_cost, thread_count, use_workers
 
 __all__ = ["Workers", "split_by_cost", "thread_count", "use_workers"]
-
-__getattr__ = renamed_attributes(__name__)

@@ -1,6 +1,5 @@
 """Temporal logical rules (eq. 1): as values, as text, as sets with statistics, as pictures."""
 
-from tilp._deprecated import renamed_attributes
 from tilp.rules.phrasings import Phrasing, Phrasings
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule, parse_rule
 from tilp.rules.ruleset import MinedRule, RuleSet, RuleSetDiff
@@ -10,5 +9,3 @@ __all__ = [
     "FORMS", "Atom", "Constraint", "MinedRule", "Notation", "Phrasing", "Phrasings", "Rule",
     "RuleSet", "RuleSetDiff", "TemporalForm", "format_rule", "generalises", "parse_rule",
 ]  # fmt: skip
-
-__getattr__ = renamed_attributes(__name__)

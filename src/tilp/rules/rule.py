@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from tilp.errors import TilpError
 from tilp.graph import INVERSE_MARK
 
-_VARIABLE = re.compile(r"(?P<kind>[EI])(?P<number>[1-9][0-9]*)")
+_VARIABLE = re.compile(r"(?P<kind>[EI])(?P<number>[1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True, order=True)

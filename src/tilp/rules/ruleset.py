@@ -12,7 +12,6 @@ from pathlib import Path
 
 import polars as pl
 
-from tilp._deprecated import RenamedAttribute
 from tilp._utils.files import new_file, write_text
 from tilp.errors import DataError, TilpError
 from tilp.rules.rule import Rule, parse_rule
@@ -49,8 +48,6 @@ class MinedRule:
     gain: float | None = None
     lift: float | None = None
     given: bool = False
-
-    fired = RenamedAttribute("body_support")
 
     def __str__(self) -> str:
         return f"{self.rule}  ({self.figures})"

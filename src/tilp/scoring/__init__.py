@@ -1,6 +1,5 @@
 """Scores of all candidates of queries, and the k best of them (eq. 15-16)."""
 
-from tilp._deprecated import renamed_attributes
 from tilp.scoring.queries import Query
 from tilp.scoring.scorer import RuleScorer, RuleWeights, Scorer
 from tilp.scoring.scores import Scores
@@ -10,5 +9,3 @@ __all__ = [
     "Prediction", "Predictions", "Query", "RuleScorer", "RuleWeights", "Scorer", "Scores",
     "TopKPredictor",
 ]  # fmt: skip
-
-__getattr__ = renamed_attributes(__name__)

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp._deprecated import RenamedAttribute
 from tilp._kernels.candidates import best_candidates
 from tilp._utils.arrays import Floats, Ids, Ints, Mask, ranges_to_indices, split_by_sum
 from tilp.errors import TilpError
@@ -74,8 +73,6 @@ class Predictions(Sequence[Prediction]):
     query: Query
     candidates: tuple[Prediction, ...]
     known: Sequence[KnownFact] = ()
-
-    answers = RenamedAttribute("candidates")
 
     def __len__(self) -> int:
         return len(self.candidates)

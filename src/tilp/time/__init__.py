@@ -5,7 +5,6 @@ Only this package compares times. A time is an integer in the graph's unit; a mi
 Open ones compare as minus and plus infinity; unknown ones never compare.
 """
 
-from tilp._deprecated import renamed_attributes
 from tilp.time.dates import (
     OPEN_END,
     OPEN_START,
@@ -23,7 +22,6 @@ from tilp.time.interval import (
     end_as_of,
     ends_as_of,
     known_ends,
-    possible_intervals,
 )
 from tilp.time.relations import (
     GAP_CLASSES,
@@ -49,9 +47,7 @@ __all__ = [
     "FAR", "GAP_CLASSES", "OPEN_END", "OPEN_START", "UNDECIDED", "UNKNOWN", "Allen", "Interval",
     "ParsedDate", "TemporalRelation", "Unit", "allen", "allen_code", "allen_codes",
     "choose_unit", "end_as_of", "ends_as_of", "format_length", "format_time", "gap_classes",
-    "gap_code", "gap_codes", "gap_lengths", "known_ends", "parse_date", "possible_intervals",
+    "gap_code", "gap_codes", "gap_lengths", "known_ends", "parse_date",
     "possible_relations", "relation_words", "temporal_relation", "temporal_relation_code",
     "temporal_relation_codes", "unit_words",
 ]  # fmt: skip
-
-__getattr__ = renamed_attributes(__name__)

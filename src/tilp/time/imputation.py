@@ -18,8 +18,6 @@ from tilp.types import Estimate, Missing, choose
 if TYPE_CHECKING:
     from tilp.graph import QueryTable, TemporalGraph
 
-_LEFT_TO_WALKS = (Missing.POINT, Missing.UNKNOWN)
-
 
 @dataclass(frozen=True)
 class MissingDates:
@@ -44,11 +42,11 @@ class MissingDates:
     def fill_graph(self, graph: TemporalGraph) -> TemporalGraph:
         """Return the graph with its missing dates filled in; the texts of dates stay.
 
-        With `Missing.POINT` and `Missing.UNKNOWN` walks deal with missing dates, so these stay. But
-        a fact `[?, present]` begins now: at the last start known.
+        With `Missing.POINT` walks deal with missing dates, so these stay. But a fact
+        `[?, present]` begins now: at the last start known.
         """
-        if self.missing in _LEFT_TO_WALKS:
-            since_now = self._since_now(graph.start, graph.end)
+        if self.missing is Missing.POINT:
+            since_now = _since_now(graph.start, graph.end)
             if not since_now.any():
                 return graph
             return replace(graph, start=np.where(since_now, self.now, graph.start))
@@ -60,18 +58,12 @@ class MissingDates:
         """Return queries with their missing dates filled in; a draw never depends on the answer."""
         if not queries.unknown.any():
             return queries
-        if self.missing in _LEFT_TO_WALKS:
-            since_now = self._since_now(*queries.given_dates())
+        if self.missing is Missing.POINT:
+            since_now = _since_now(*queries.given_dates())
             return replace(queries, start=np.where(since_now, self.now, queries.start))
         relation = queries.directed_relation
         keys = (queries.subject, relation)
         return queries.with_dates(*self._fill(relation, *queries.given_dates(), keys))
-
-    def _since_now(self, start: Times, end: Times) -> Mask:
-        """Mask the intervals of which only an open end is known; walks take both their readings."""
-        if self.missing is Missing.UNKNOWN:
-            return np.zeros(len(start), np.bool_)
-        return np.asarray((start == UNKNOWN) & (end == OPEN_END))
 
     def _fill(
         self, directed_relation: Ids, start: Times, end: Times, keys: tuple[Ids, ...]
@@ -83,8 +75,13 @@ class MissingDates:
             uniform = keyed_uniform(self.seed, *keys, start, end)
             relation = directed_relation % np.int32(len(self.durations.relations))
             start, end = self.durations.estimate(relation, start, end, uniform)
-            start = np.where(self._since_now(start, end), self.now, start)
+            start = np.where(_since_now(start, end), self.now, start)
         return known_ends(start, end)
+
+
+def _since_now(start: Times, end: Times) -> Mask:
+    """Mask the intervals of which only an open end is known."""
+    return np.asarray((start == UNKNOWN) & (end == OPEN_END))
 
 
 def impute(

@@ -136,34 +136,6 @@ def ends_as_of(start: Times, end: Times, latest: Times | int) -> Times:
     return np.where((end > latest) & (start > -FAR), start, end)
 
 
-def possible_intervals(start: Times, end: Times) -> tuple[Times, Times, Times]:
-    """Return the extreme intervals that the known dates allow, that of `known_ends` first.
-
-    A complete interval has one. With one date missing there are two: the point at the known date,
-    and the interval that is open on the other side. With both missing there are three: all of
-    time, a point before it and a point after it. The classes (eq. 4) between the possible
-    intervals of two facts are exactly their `possible_relations`.
-
-    Returns:
-        For each possible interval the row of `start` that it belongs to, ascending; its start;
-        its end.
-    """
-    no_start, no_end = start == UNKNOWN, end == UNKNOWN
-    first_start, first_end = known_ends(start, end)
-    half_known = np.flatnonzero(no_start ^ no_end)
-    unknown = np.flatnonzero(no_start & no_end)
-    before, after = np.full(len(unknown), OPEN_START), np.full(len(unknown), OPEN_END)
-    row = np.concatenate([np.arange(len(start)), half_known, unknown, unknown])
-    order = np.argsort(row, kind="stable")
-    open_start = np.where(no_start, OPEN_START, start)[half_known]
-    open_end = np.where(no_end, OPEN_END, end)[half_known]
-    return (
-        row[order],
-        np.concatenate([first_start, open_start, before, after])[order],
-        np.concatenate([first_end, open_end, before, after])[order],
-    )
-
-
 def distinct_times(start: Times, end: Times, block_size: int = 1_000_000) -> Times:
     """Return the distinct times of `known_ends`, ascending, computed some rows at a time."""
     times = [np.empty(0, np.int64)]

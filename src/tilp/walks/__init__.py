@@ -1,6 +1,5 @@
 """Constrained random walks from queries to answers, and the rules they fall under (eq. 2, 5-7)."""
 
-from tilp._deprecated import renamed_attributes
 from tilp.walks.encoding import MAX_LENGTH, CompiledRules, RuleEncoding
 from tilp.walks.grounding import Grounder, Groundings
 from tilp.walks.mining import MiningSettings, mine
@@ -10,5 +9,3 @@ __all__ = [
     "MAX_LENGTH", "CompiledRules", "Grounder", "Groundings", "MiningSettings", "RuleEncoding",
     "Step", "Walker", "chunks_by", "mine",
 ]  # fmt: skip
-
-__getattr__ = renamed_attributes(__name__)

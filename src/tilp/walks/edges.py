@@ -1,9 +1,7 @@
-"""Edges as walks read them, with every possible interval where a date is missing."""
+"""Edges as walks read them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,48 +9,9 @@ from numpy.typing import NDArray
 
 from tilp._kernels.types import Edges
 from tilp._utils.arrays import Ids, Ints, read_only, read_only_tuple
-from tilp.graph import EdgeIndex, PreparedEdges, TemporalGraph
+from tilp.graph import EdgeIndex, PreparedEdges
 from tilp.graph.index import remaining_edges
-from tilp.time import known_ends, possible_intervals
-
-
-@dataclass(frozen=True)
-class EdgeIntervals:
-    """The edges of a graph with their intervals, perhaps several for a fact with a missing date."""
-
-    index: EdgeIndex
-    interval: Ids | Ints  # id; a fact's two edges share it
-    start: Ints
-    end: Ints
-
-    @classmethod
-    def of(cls, graph: TemporalGraph, splits: Iterable[str], *, every: bool) -> EdgeIntervals:
-        """Return the edges of some splits, with every possible interval or the known end."""
-        index = graph.index(splits)
-        if not every:
-            return cls(index, index.fact, *known_ends(graph.start, graph.end))
-        fact, start, end = possible_intervals(graph.start, graph.end)
-        begin = np.searchsorted(fact, np.arange(len(graph) + 1))
-        index = index.repeat(np.diff(begin))
-        # Copies of an edge are adjacent; no other edge has both its fact and its relation.
-        differs = (np.diff(index.fact) != 0) | (np.diff(index.relation) != 0)
-        edge = np.arange(len(index.fact))
-        first = np.maximum.accumulate(np.where(np.append(True, differs)[: len(edge)], edge, 0))
-        return cls(index, begin[index.fact] + edge - first, start, end)
-
-
-def sum_records(records: Ints, n_keys: int) -> Ints:
-    """Merge records that are equal in their first columns, and sum up the other columns.
-
-    >>> sum_records(np.array([[0, 7, 1], [1, 7, 1], [0, 7, 2]]), n_keys=2).tolist()
-    [[0, 7, 3], [1, 7, 1]]
-    """
-    records = records[np.lexsort(records[:, :n_keys].T[::-1])]
-    begin = np.flatnonzero((np.diff(records[:, :n_keys], axis=0, prepend=-1) != 0).any(axis=1))
-    summed = records[begin]
-    if len(begin):
-        summed[:, n_keys:] = np.add.reduceat(records[:, n_keys:], begin, axis=0)
-    return summed
+from tilp.time import known_ends
 
 
 def edges_without(edges: Edges, new_fact: Ids) -> Edges:
@@ -76,10 +35,9 @@ def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
     return read_only_tuple(edges)
 
 
-def build_edges(edges: EdgeIntervals) -> Edges:
-    """Compute all that walks need of edges."""
-    index, of_edge = edges.index, edges.interval
-    start, end = edges.start[of_edge], edges.end[of_edge]
+def build_edges(index: EdgeIndex, start: Ints, end: Ints) -> Edges:
+    """Compute all that walks need of edges, given the dates of facts."""
+    start, end = (times[index.fact] for times in known_ends(start, end))
     degrees = np.diff(index.offsets)
     source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
     by_rank = np.lexsort((index.target, index.relation)).astype(np.int32)  # stable: ties by edge
@@ -96,10 +54,10 @@ def _inverse_permutation(order: Ids) -> Ids:
     return inverse
 
 
-def inverse_edges(interval: NDArray[Any]) -> Ids:
-    """Return the inverse of each edge, which is the other one with the same fact and interval."""
-    pairs = np.argsort(interval, kind="stable").reshape(-1, 2)
-    inverse = np.empty(len(interval), np.int32)
+def inverse_edges(fact: Ids) -> Ids:
+    """Return the inverse of each edge, which is the other one with the same fact."""
+    pairs = np.argsort(fact, kind="stable").reshape(-1, 2)
+    inverse = np.empty(len(fact), np.int32)
     inverse[pairs[:, 0]], inverse[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
     return read_only(inverse)
 

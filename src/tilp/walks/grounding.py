@@ -13,7 +13,6 @@ from tilp.time import (
     ends_as_of,
     gap_codes,
     gap_lengths,
-    possible_intervals,
     temporal_relation_codes,
 )
 from tilp.types import Grain
@@ -66,23 +65,12 @@ class Grounder:
         body = self._bodies.get(rule)
         if body is None:
             body = self._bodies[rule] = self._body(rule)
-        starts, ends, latest = queries.start, queries.end, int(queries.latest[0])
-        if self._walker.every_reading:
-            _, starts, ends = possible_intervals(*queries.given_dates())
-        subject, fact = int(queries.subject[0]), int(queries.fact[0])
-        parts = [
-            self._walks(body, subject, candidate, fact, latest, start, end)
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        ]
-        chains, gaps, complete = zip(*parts, strict=True)
-        chain, gap = np.concatenate(chains), np.concatenate(gaps)
+        columns = (queries.fact, queries.latest, queries.start, queries.end)
+        times = (int(column[0]) for column in columns)
+        chain, gap, complete = self._walks(body, int(queries.subject[0]), candidate, *times)
         order = np.lexsort((*self._walker.edges.fact[chain].T[::-1], gap))
-        walks: dict[tuple[Step, ...], None] = {}  # a fact's possible intervals are one step
-        for walk in chain[order]:
-            if n is not None and len(walks) >= n:
-                break
-            walks[self._walker.steps(walk)] = None
-        return Groundings(tuple(walks), all(complete))
+        walks = tuple(self._walker.steps(walk) for walk in chain[order[:n]])
+        return Groundings(walks, complete)
 
     def _body(self, rule: Rule) -> _Body:
         encoding = self._walker.encoding

@@ -46,7 +46,6 @@ class MiningSettings:
         sample: query at most this many facts of a relation; None for all.
         limit: steps of one length from one entity, past which walks are sampled.
         seed: for sampling.
-        every_reading: whether facts with a missing date are walked with every possible interval.
         distinct: whether the entities of a walk all differ; see `Walker`.
         only_earlier: whether only facts that start before a query are evidence; see `Walker`.
         gap_edges: the least gap of each gap class in the unit of the data, ascending from 1; None
@@ -61,7 +60,6 @@ class MiningSettings:
     sample: int | None = None
     limit: int = DEFAULT_LIMIT
     seed: int = 0
-    every_reading: bool = False
     distinct: bool = True
     only_earlier: bool = False
     gap_edges: tuple[int, ...] | None = None
@@ -224,7 +222,7 @@ def mining_walker(graph: TemporalGraph, settings: MiningSettings) -> Walker:
     return Walker(
         graph, grains=settings.grains, max_length=settings.max_length, limit=settings.limit,
         seed=settings.seed,
-        every_reading=settings.every_reading, distinct=settings.distinct,
+        distinct=settings.distinct,
         only_earlier=settings.only_earlier,
         gap_edges=gap_edges(graph) if settings.gap_edges is None else settings.gap_edges,
     )  # fmt: skip

@@ -16,10 +16,10 @@ from tilp._kernels.search import find_rules
 from tilp._kernels.walk import ENDS, MARKED, RULE_ENDS, walk
 from tilp._utils.arrays import Floats, Ids, Ints, ranges_to_indices, split_by_sum
 from tilp.errors import TilpError
-from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
+from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import split_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
-from tilp.time import gap_classes, possible_intervals
+from tilp.time import gap_classes
 from tilp.types import Grain
 from tilp.walks import edges as edge_tables
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
@@ -38,7 +38,6 @@ _CODE_TYPES = {
     Grain.STATIC: kernels.NO_CODES,
 }
 _MIN_SLOTS = 1 << 18  # that are counted in at once; more of them would not stay in the CPU cache
-_N_KEYS = {ENDS: 7, RULE_ENDS: 3, MARKED: 2}  # columns of records before those of counts
 _MIN_SEARCH = 5_000  # walks of one length; it takes fewer of them to find rules than to count them
 _STEPS_OF_ALL = 50_000  # about as many as the rules of one relation take of one length
 _RECORD_BYTES = 200  # that a record of a query and a rule takes, with copies on the way
@@ -65,9 +64,6 @@ class Walker:
         graph: the graph.
         grains: the temporal forms; likewise `max_length`, `limit`, `seed`, see `MiningSettings`.
         splits: whose facts are walked on.
-        every_reading: whether facts and queries with a missing date are walked once for each of
-            its `possible_intervals`; by default the known end serves for both. A walk then counts
-            for the rule of each. Rules are still found and tallied by one interval of each query.
         only_earlier: whether only facts that start before a query are walked on for it, whose
             later ends are not known; see `QueryTable.only_earlier`.
         distinct: whether the entities of a walk all differ. A walk that comes back to an entity
@@ -88,7 +84,6 @@ class Walker:
         splits: Iterable[str] = ("train",),
         limit: int = DEFAULT_LIMIT,
         seed: int = 0,
-        every_reading: bool = False,
         only_earlier: bool = False,
         distinct: bool = True,
         gap_edges: Sequence[int] = (),
@@ -100,10 +95,7 @@ class Walker:
                 f"{len(graph.relations):,} relations are too many for rules of length "
                 f"{max_length}; choose a smaller length"
             )
-        if only_earlier and every_reading:
-            raise TilpError("only_earlier takes no missing='unknown'")
-        self.graph, self.every_reading = graph, every_reading
-        self.distinct, self.only_earlier = distinct, only_earlier
+        self.graph, self.distinct, self.only_earlier = graph, distinct, only_earlier
         self.max_length, self.limit, self.seed = max_length, limit, seed
         self.grains = tuple(Grain(grain) for grain in grains)
         self._splits = tuple(splits)
@@ -118,14 +110,10 @@ class Walker:
     @cached_property
     def edges(self) -> kernels.Edges:
         """The edges that are walked on."""
-        if self._prepared is not None:
-            return edge_tables.prepared_edges(self.graph.index(self._splits), self._prepared)
-        return edge_tables.build_edges(self._edge_intervals)
-
-    @cached_property
-    def _prepared(self) -> PreparedEdges | None:
-        """Return values of the edges that were computed in advance, if they still apply."""
-        return None if self.every_reading else self.graph.index(self._splits).prepared
+        index = self.graph.index(self._splits)
+        if index.prepared is not None:
+            return edge_tables.prepared_edges(index, index.prepared)
+        return edge_tables.build_edges(index, self.graph.start, self.graph.end)
 
     def without(self, facts: Iterable[int]) -> Walker:
         """Return the same walker on the graph without some facts, given by id.
@@ -135,22 +123,17 @@ class Walker:
         excluded = np.fromiter(facts, np.int64)
         edges = self.edges  # before the copy, which takes over what this computes
         other = copy(self)
-        for name in ("_edge_intervals", "_prepared", "_inverse", "steps_from"):
+        for name in ("_inverse", "steps_from"):
             vars(other).pop(name, None)
         other.graph = self.graph.without(excluded)
         other.edges = edge_tables.edges_without(edges, self.graph.rows_after_removal(excluded))
         return other
 
     @cached_property
-    def _edge_intervals(self) -> edge_tables.EdgeIntervals:
-        return edge_tables.EdgeIntervals.of(self.graph, self._splits, every=self.every_reading)
-
-    @cached_property
     def _inverse(self) -> Ids:
         """The inverse of each edge."""
-        if self._prepared is not None:
-            return self._prepared.inverse
-        return edge_tables.inverse_edges(self._edge_intervals.interval)
+        prepared = self.graph.index(self._splits).prepared
+        return edge_tables.inverse_edges(self.edges.fact) if prepared is None else prepared.inverse
 
     def prepare_search(self) -> None:
         """Compute what `find` needs, before several threads need it at once."""
@@ -159,8 +142,7 @@ class Walker:
     def __getstate__(self) -> dict[str, Any]:
         # What every walk needs is computed here, once, and what none needs is not sent.
         self.edges  # noqa: B018
-        omitted = {"_edge_intervals", "steps_from"}
-        return {name: value for name, value in vars(self).items() if name not in omitted}
+        return {name: value for name, value in vars(self).items() if name != "steps_from"}
 
     def with_evidence(self, queries: QueryTable) -> QueryTable:
         """Return queries with dates, with the latest start of facts that are evidence for each."""
@@ -247,9 +229,7 @@ class Walker:
         for block in self.blocks(queries, rules, block_bytes):
             part, n = queries[block], len(block)
             marks = kernels.Marks(np.arange(n + 1), part.answer, np.zeros(n, np.int8))
-            records, weights[block] = self._walk(
-                part, rules.index, rules.trie, MARKED, marks, every_reading=False
-            )
+            records, weights[block] = self._walk(part, rules.index, rules.trie, MARKED, marks)
             rule, walks, at_answer = rules.order[records[:, 1]], records[:, 2], records[:, 3]
             # Added one after the other, so that blocks do not change the sums.
             np.add.at(sums[2], rule, at_answer / walks)
@@ -289,14 +269,8 @@ class Walker:
 
     def _walk(
         self, queries: QueryTable, index: kernels.RuleIndex, trie: kernels.Trie, purpose: int,
-        marks: kernels.Marks = _NO_MARKS, *, every_reading: bool = True,
+        marks: kernels.Marks = _NO_MARKS,
     ) -> tuple[Ints, Floats]:  # fmt: skip
-        n_queries = len(queries)
-        query_of = np.arange(n_queries)
-        if self.every_reading and every_reading:
-            query_of, start, end = possible_intervals(*queries.given_dates())
-            queries = queries[query_of].with_dates(start, end)
-            marks = _reorder_marks(marks, query_of)
         # Queries that share walks stand together; without rules, those of all relations do.
         relation = queries.directed_relation * (len(index.relations) > 0)
         columns = (queries.subject, relation, queries.latest)
@@ -315,10 +289,7 @@ class Walker:
         )  # fmt: skip
         by_query = np.empty_like(weights)
         by_query[order] = weights
-        records[:, 0] = query_of[order[records[:, 0]]]
-        if len(queries) > n_queries:
-            records = edge_tables.sum_records(records, _N_KEYS[purpose])
-            by_query = by_query[np.searchsorted(query_of, np.arange(n_queries))]
+        records[:, 0] = order[records[:, 0]]
         return records, by_query
 
 

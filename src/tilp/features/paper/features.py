@@ -130,13 +130,6 @@ class PaperFeatures:
         fitted = FittedDistributions.fit(2 * len(graph.relations), queries, evidence)
         return cls(graph, walked, max_length, fitted)
 
-    def observed(
-        self, *, workers: Workers | None = None, progress: Callable[[float], None] | None = None
-    ) -> DatedEvidence:
-        """Return the dated evidence for answers that order and pair interval are fitted to."""
-        queries, evidence = _answer_evidence(self.graph, self._gatherer, workers, progress)
-        return evidence.dated(queries)
-
     def __getstate__(self) -> dict[str, Any]:
         self._gatherer  # noqa: B018 - made once, for all processes that it is sent to
         return vars(self)
