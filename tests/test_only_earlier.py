@@ -1,5 +1,6 @@
 """Only earlier facts: every stage sees what it would see in a graph without the later ones."""
 
+import json
 from dataclasses import replace
 from functools import cache
 
@@ -227,6 +228,27 @@ def test_saved_and_loaded_it_answers_the_same(tmp_path):
     again = tilp.load(model.save(tmp_path / "model"))
     queries = both_ways(small_world(), every=10)
     assert again.only_earlier and again.predict(queries).equals(model.predict(queries))
+
+
+def test_in_bulk_it_answers_and_explains_by_the_past_alone(tmp_path):
+    model, graph = fitted(), fitted().graph
+    queries = [query for query in both_ways(graph, every=10) if query.start]
+    names = ("relation", "subject", "object", "start")
+    frame = pl.DataFrame([{name: getattr(query, name) for name in names} for query in queries])
+    model.predict_to(tmp_path / "bulk", frame.cast(pl.String), k=3, explain=1, part_size=7)
+    parts = pl.read_parquet(tmp_path / "bulk" / "part-*.parquet")
+    same = ["candidate", "score", "known"]
+    assert parts.select(same).equals(model.predict(frame.cast(pl.String), 3).select(same))
+    plain = tilp.TILP(max_length=2).fit(graph).predict(frame.cast(pl.String), 3)
+    assert not parts.select(same).equals(plain.select(same))
+    explained = map(json.loads, parts.filter(pl.col("rank") == 1)["explanation"])
+    starts, n_facts = known_ends(graph.start, graph.end)[0], 0
+    for query, answer in zip(queries, explained, strict=True):
+        groundings = [each for reason in answer["reasons"] for each in reason["groundings"]]
+        facts = [fact["id"] for each in groundings for fact in each["facts"]]
+        assert (starts[facts] < int(query.start)).all()
+        n_facts += len(facts)
+    assert n_facts > 100
 
 
 def test_a_query_without_a_date_is_asked_with_all_facts():

@@ -308,6 +308,24 @@ def test_known_facts_come_first_with_their_source(browser, shots, world_model, t
         assert not page.complaints()
 
 
+def test_the_page_says_that_only_earlier_facts_are_evidence(browser, shots):
+    graph = tilp.datasets.world(1, 1_000).graph
+    model = tilp.TILP(1, features="none", only_earlier=True).fit(graph)
+    fact = next(f for f in graph.facts("test") if f.relation == "livesIn" and f.interval.start > 0)
+    with running(model) as base:
+        page, answers = Page(browser, base, shots), []
+        page.resize(1200)
+        for year in (fact.interval.start, fact.interval.start + 30):
+            query = tilp.Query("livesIn", fact.subject, start=year)
+            page.open(ask(subject=fact.subject, relation="livesIn", start=year))
+            assert f"Evidence: {model.evidence_note}." in page.texts("p.kind")
+            answers.append(page.texts(".candidate .name"))
+            assert answers[-1] == [answer.candidate for answer in model.ask(query)]
+        page.shot("ask-only-earlier")
+        assert not page.complaints()
+    assert answers[0] != answers[1]  # by then, more is known
+
+
 def test_an_explanation_shows_the_effect_of_its_top_grounding(page, world_model, question):
     asked = tilp.Query(**question)
     effect = world_model.explain(asked, max_reasons=8).ablation  # as the page asks

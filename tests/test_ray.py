@@ -85,9 +85,9 @@ def compiled_loops(_):
     }
 
 
-@pytest.mark.parametrize("features", ["full", "paper"])
+@pytest.mark.parametrize("choice", [{}, {"features": "paper"}, {"only_earlier": True}], ids=str)
 def test_a_model_and_its_answers_are_those_of_one_thread(
-    workers, graph, tmp_path, monkeypatch, features
+    workers, graph, tmp_path, monkeypatch, choice
 ):
     # Gradients are taken here, not by workers.
     quick = partial(FeatureTrainingSettings, steps=10)
@@ -95,7 +95,7 @@ def test_a_model_and_its_answers_are_those_of_one_thread(
     asked = graph.frame("valid").select("relation", "subject", "start").to_dicts() * 6
     found = {}
     for backend in ("serial", "ray"):
-        model = tilp.TILP(**FAST, features=features, n_jobs=1, backend=backend).fit(graph)
+        model = tilp.TILP(**FAST, **choice, n_jobs=1, backend=backend).fit(graph)
         evaluation = tilp.evaluate(
             model.scorer(), graph, batch=32, workers=None if backend == "serial" else workers
         )
@@ -117,7 +117,10 @@ def test_a_model_and_its_answers_are_those_of_one_thread(
             assert types <= here.get(name, set()), name
 
 
-def test_predictions_in_parts_and_updates_are_those_of_one_thread(workers, graph, tmp_path):
+@pytest.mark.parametrize("earlier", [False, True])
+def test_predictions_in_parts_and_updates_are_those_of_one_thread(
+    workers, graph, tmp_path, earlier
+):
     rows = np.flatnonzero(graph.relation == graph.relations.find("livesIn"))[::4]
     place = np.full(len(graph), LEFT_OUT)
     place[rows] = TRAIN
@@ -125,7 +128,8 @@ def test_predictions_in_parts_and_updates_are_those_of_one_thread(workers, graph
     queries = graph.frame("valid").select("relation", "subject", "start").cast(pl.String)
     for backend in ("serial", "ray"):
         folder = tmp_path / backend
-        model = tilp.TILP(**FAST, n_jobs=1, backend=backend).fit(graph.without(rows))
+        choice = {"n_jobs": 1, "backend": backend, "only_earlier": earlier}
+        model = tilp.TILP(**FAST, **choice).fit(graph.without(rows))
         model.update(new).save(folder / "updated")
         model.predict_to(folder / "parts", queries, 3, explain=1, part_size=50)
     found, expected = contents(tmp_path / "ray"), contents(tmp_path / "serial")

@@ -284,12 +284,12 @@ def print_predictions(
         for line in () if known_facts is None else known_lines(known_facts(query), k):
             output().print(line)
         formats = {"rank": "", "candidate": "", "score": ".4g", "share": ".1%"}
+        mark = ("",) if candidates["known"].any() else ()  # a column for what is known already
         rows = (
-            (*console.cells(row, **formats), "known" if row["known"] else "")
+            (*console.cells(row, **formats), *("known" if row["known"] else m for m in mark))
             for row in candidates.iter_rows(named=True)
         )
-        columns = ("rank", "candidate", "score", "share", "")
-        print_table(str(query), columns, rows, right=("rank", "score", "share"))
+        print_table(str(query), (*formats, *mark), rows, right=("rank", "score", "share"))
 
 
 def explain_command(

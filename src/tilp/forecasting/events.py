@@ -67,23 +67,28 @@ class TimedEdges:
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def extending(self, old: TimedEdges) -> TimedEdges:
-        """Merge edges that are later than all old ones into their sort orders; return all edges.
+        """Merge edges of times that no old one has into the old sort orders; return all edges.
 
         Nothing is merged where others are new, or old ones are gone: then all are sorted.
         """
-        new = self.time > old.time.max(initial=-FAR)
-        rows, added = np.flatnonzero(~new), np.flatnonzero(new)
+        known = np.isin(self.time, old.time)
+        rows, added = np.flatnonzero(known), np.flatnonzero(~known)
         same = len(rows) == len(old.time) and all(
             np.array_equal(getattr(self, name)[rows], getattr(old, name))
             for name in ("source", "relation", "target", "time")
         )
         for columns, old_order in old.orders.items() if same else ():
             key, (_, *ties) = self._key(columns[0]), columns
-            late = added[np.lexsort((*(getattr(self, name)[added] for name in ties),
-                                     self.time[added], key[added]))]  # fmt: skip
-            before = rows[old_order]
-            position = np.searchsorted(key[before], key[late], side="right")
-            self.orders[columns] = np.insert(before, position, late)
+            new = added[np.lexsort((*(getattr(self, name)[added] for name in ties),
+                                    self.time[added], key[added]))]  # fmt: skip
+            before, times = rows[old_order], self.time[new]
+            first, last = (np.searchsorted(key[before], key[new], s) for s in ("left", "right"))
+            while (first < last).any():  # search for the time among edges of the same key
+                middle = (first + last) // 2
+                earlier = self.time[before[np.minimum(middle, len(before) - 1)]] < times
+                first = np.where((first < last) & earlier, middle + 1, first)
+                last = np.where((first < last) & ~earlier, middle, last)
+            self.orders[columns] = np.insert(before, first, new)
         return self
 
     @cached_property

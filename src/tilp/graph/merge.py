@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ids, Ints
 from tilp.errors import TilpError
-from tilp.graph.build import rebuild_graph
-from tilp.graph.graph import MARKS, SORT_KEYS, SPLITS, TemporalGraph
+from tilp.graph.graph import SORT_KEYS, SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN
 from tilp.types import ByLabel
@@ -22,7 +23,7 @@ def _match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> tuple
     """Return the known names, the unknown ones after them, and the index of each new name."""
     if known == new:
         return known, np.arange(len(known), dtype=np.int32)
-    lookup = _NameLookup(known)
+    lookup = _NameLookup(known, new)
     index = np.full(len(new), -1, np.int32)
     labels: list[tuple[str, list[int]]] = []
     for row, (name, key, label) in enumerate(new.frame().iter_rows()):
@@ -35,6 +36,8 @@ def _match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> tuple
     if refused and by_label is not ByLabel.NEW:
         raise _refusal(known, refused, by_label)
     unknown = np.flatnonzero(index < 0)
+    if not len(unknown):
+        return known, index
     index[unknown] = len(known) + np.arange(len(unknown), dtype=np.int32)
     both = pl.concat([known.frame(), new.frame()[unknown]])
     names = Vocabulary(known.kind, both["id"], both["key"], both["label"])
@@ -51,12 +54,18 @@ def _match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> tuple
 
 
 class _NameLookup:
-    def __init__(self, known: Vocabulary) -> None:
+    """Known names that share an id, a key or a label with new ones."""
+
+    def __init__(self, known: Vocabulary, new: Vocabulary) -> None:
         self._known = known
-        self._ids = {name: index for index, name in enumerate(known.ids)}
+        self._ids: dict[str, int] = {}
         self._keys: dict[str, list[int]] = {}
         self._labels: dict[str, list[int]] = {}
-        for index, (_, key, label) in enumerate(known.frame().iter_rows()):
+        texts = pl.concat([new.ids, new.keys, new.labels]).unique().implode()
+        shared = pl.any_horizontal(pl.col("id", "key", "label").is_in(texts))
+        rows = known.frame().with_row_index().filter(shared)
+        for index, name, key, label in rows.iter_rows():
+            self._ids[name] = index
             self._keys.setdefault(key, []).append(index)
             self._labels.setdefault(label, []).append(index)
 
@@ -166,38 +175,59 @@ def merge_facts(
     for row in sorted(range(len(facts)), key=keys.__getitem__):
         merger.add(row, facts[row])
     attributes, changed = _merge_attributes(graph, new, len(entities), entity_index)
-    table, new_table = _fact_frame(graph), _fact_frame(new)
-    new_table = new_table.with_columns(
-        new.source_column(graph.source_files.bounds[-1]),
-        subject=entities.ids.gather(columns["subject"]),
-        relation=relations.ids.gather(columns["relation"]),
-        object=entities.ids.gather(columns["object"]),
-    )
     rows, new_rows = np.array(sorted(merger.replaced.items()), np.int64).reshape(-1, 2).T
-    for name in ("start", "end", "estimated", "source_line"):
-        table = table.with_columns(table[name].scatter(rows, new_table[name].gather(new_rows)))
     added = np.array(sorted(merger.added), np.int64)
     content = (*columns.values(), *(getattr(new, name) for name in SORT_KEYS[len(columns) :]))
-    frames, added_rows, end = {}, [], 0
+    in_split, added_rows, bounds = [], [], [0]
     for split in SPLITS:
-        in_split = added[(added >= new.span(split).start) & (added < new.span(split).stop)]
-        in_split = in_split[np.lexsort([column[in_split] for column in content[::-1]])]
-        frames[split] = pl.concat([table[graph.span(split)], new_table[in_split]])
-        end += len(frames[split])
-        added_rows.append(np.arange(end - len(in_split), end))
+        of_split = added[(added >= new.span(split).start) & (added < new.span(split).stop)]
+        in_split.append(of_split[np.lexsort([column[of_split] for column in content[::-1]])])
+        bounds.append(bounds[-1] + len(graph.rows(split)) + len(of_split))
+        added_rows.append(np.arange(bounds[-1] - len(of_split), bounds[-1]))
+
+    def join(known: NDArray[Any], others: NDArray[Any], *, replaced: bool = True) -> NDArray[Any]:
+        """Return a column of the merged graph, given those of both."""
+        if replaced and len(rows):
+            known = known.copy()
+            known[rows] = others[new_rows]
+        pairs = zip(SPLITS, in_split, strict=True)
+        parts = [part for s, own in pairs for part in (known[graph.span(s)], others[own])]
+        return np.concatenate(parts, dtype=known.dtype)
+
+    texts, of_known, of_new = _merge_texts(graph.texts, new.texts)
     files = graph.source_files.join(new.source_files)
-    context = files, attributes, graph.reading
-    merged = rebuild_graph(frames, entities, relations, graph.unit, *context)
+    lines = (graph.source_column(), new.source_column(graph.source_files.bounds[-1]))
+    merged = TemporalGraph(
+        entities=entities,
+        relations=relations,
+        unit=graph.unit,
+        texts=texts,
+        bounds=(bounds[0], bounds[1], bounds[2], bounds[3]),
+        attributes=attributes,
+        defects=pl.concat([graph.defects, new.defects]).unique(maintain_order=True),
+        source_line=join(*(line.to_numpy().astype(files.dtype) for line in lines)),
+        source_files=files,
+        reading=graph.reading,
+        walked_only=join(graph.walked_only, new.walked_only, replaced=False),
+        **{name: join(getattr(graph, name), columns[name]) for name in _TRIPLE},
+        **{n: join(getattr(graph, n), getattr(new, n)) for n in ("start", "end", "estimated")},
+        **{
+            name: join(of_known[getattr(graph, name)], of_new[getattr(new, name)])
+            for name in ("start_text", "end_text")
+        },
+    )
     moved = np.concatenate([np.arange(len(graph.rows(s))) + merged.rows(s).start for s in SPLITS])
     duplicates = dict(zip(SPLITS, merger.duplicates, strict=True))
     counts = merger.less_dated, merger.in_other_split, changed
     return MergedGraph(merged, np.concatenate(added_rows), moved[rows], duplicates, *counts)
 
 
-def _fact_frame(graph: TemporalGraph) -> pl.DataFrame:
-    indices = {mark: getattr(graph, mark).view(np.uint8) for mark in MARKS}
-    marks = (pl.Series(mark, MARKS[mark]).gather(indices[mark]) for mark in MARKS)
-    return graph.frame(names="ids").with_columns(*marks, graph.source_column())
+def _merge_texts(known: pl.Series, new: pl.Series) -> tuple[pl.Series, Ids, Ids]:
+    """Return the distinct texts of both, sorted, and the indices of those of each."""
+    texts = pl.concat([known, new.alias(known.name)]).unique().sort()
+    codes = (each.cast(pl.Enum(texts)).to_physical() for each in (known, new))
+    of_known, of_new = (code.to_numpy().astype(np.int32) for code in codes)
+    return texts, of_known, of_new
 
 
 _Date = tuple[int, int]  # A time, and how much is known of it
@@ -215,10 +245,12 @@ def _iterate_facts(
     split = np.repeat(np.arange(len(SPLITS)), np.diff(graph.bounds))[chosen].tolist()
     triples = zip(*(columns[name][chosen].tolist() for name in _TRIPLE), strict=True)
     dates = []
-    for bit, (times, open_) in enumerate(((graph.start, OPEN_START), (graph.end, OPEN_END))):
-        masks = [times == UNKNOWN, (graph.estimated >> np.uint8(bit)) & 1 == 1, times == open_]
+    estimated = graph.estimated[chosen]
+    for bit, (column, open_) in enumerate(((graph.start, OPEN_START), (graph.end, OPEN_END))):
+        times = column[chosen]
+        masks = [times == UNKNOWN, (estimated >> np.uint8(bit)) & 1 == 1, times == open_]
         known = np.select(masks, [_MISSING, _ESTIMATED, _OPEN], _KNOWN)
-        dates.append(zip(times[chosen].tolist(), known[chosen].tolist(), strict=True))
+        dates.append(zip(times.tolist(), known.tolist(), strict=True))
     return zip(triples, split, zip(*dates, strict=True), strict=True)
 
 

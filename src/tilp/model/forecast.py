@@ -170,7 +170,8 @@ class ForecastRules(TILP):
     @property
     def evidence_note(self) -> str:
         """Which facts answers rest on, in words."""
-        return f"the facts before the query's time, of all splits; without a date, at {self.now}"
+        undated = f"a query without a date is about {self.now}"
+        return f"the facts before the query's time, of all splits; {undated}"
 
     @property
     def now(self) -> str:
@@ -214,8 +215,6 @@ class ForecastRules(TILP):
 
         Args:
             new_facts: Facts in their splits, named as in `TILP.update`.
-            dates: What to do with a fact that has more dates than a known one (default
-                `"supersede"`).
             labels: What to do with a name that is the label of something known (default
                 `"refuse"`).
             progress: Called with the name of the stage, `count`, and the share that is done.
@@ -232,9 +231,12 @@ class ForecastRules(TILP):
                 scorer.edges.extending(self._forecaster.edges)
             new = merged.added[merged.added < after.bounds[1]]
             rows = np.flatnonzero(np.isin(scorer.edges.fact, new))
-            fitted = fitted.count(scorer.edges, rows)
+            before, fitted = fitted, fitted.count(scorer.edges, rows)
         names = [after.relations.label(int(one)) for one in np.unique(after.relation[new])]
-        report = UpdateReport.of(self.graph, merged, touched=tuple(names))
+        known, now = (each.support[: len(each.table.body)].any(axis=1) for each in (before, fitted))
+        changed = (fitted.body_support != before.body_support)[: len(known)].any(axis=1)
+        counts = {"counted": int((changed & known).sum()), "new_rules": int((now & ~known).sum())}
+        report = UpdateReport.of(self.graph, merged, touched=tuple(names), **counts)
         model = ForecastRules(**self.get_params())
         model._use(after, fitted)
         model._forecaster = replace(scorer, model=fitted)

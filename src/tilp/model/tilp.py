@@ -500,7 +500,7 @@ class TILP(Params):
     def evidence_note(self) -> str:
         """Which facts answers rest on, in words."""
         if self.settings.mining.only_earlier:
-            return "the facts of train that start before the query; without a date, all"
+            return "the facts of train that start before the query; all of them if it has no date"
         return "the facts of train, those after the query's time too"
 
     def _explainer(self, graph: TemporalGraph | None) -> Explainer:

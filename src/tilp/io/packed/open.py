@@ -21,6 +21,7 @@ from tilp.graph.vocabulary import NearNames
 from tilp.io.packed import format as layout
 from tilp.io.packed.check import check_edges, check_names, checked_array, checked_offsets
 from tilp.io.packed.format import COLUMNS, EDGES, PREPARED, read_metadata
+from tilp.io.tables import checked_reading
 from tilp.types import OnError, Unit
 
 _BLOCK_SIZE = 100_000  # names that become a series at once
@@ -217,6 +218,7 @@ def _map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
         },
         defects=_read_arrow(folder / "defects.arrow", DEFECT_SCHEMA),
         source_files=source_files,
+        reading=checked_reading(metadata.get("reading")),
         **columns,
     )
     highs = {"relation": 2 * len(relations), "target": n_entities, "fact": n_train}

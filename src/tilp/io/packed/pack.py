@@ -18,7 +18,7 @@ from tilp.io.packed.format import ArrayOnDisk, write_metadata
 from tilp.io.packed.names import index_names, write_attributes, write_names
 from tilp.io.packed.open import is_packed, map_graph, open_packed
 from tilp.io.packed.workspace import Workspace
-from tilp.io.read import find_sources
+from tilp.io.read import TableReader, find_sources
 from tilp.io.tables import read_labels
 from tilp.types import OnError, Unit, choose
 
@@ -41,6 +41,10 @@ def pack(
     on_error: OnError | str = OnError.REPAIR,
     columns: Mapping[str, str] | None = None,
     header: bool | None = None,
+    relation_name: str | None = None,
+    wide: bool = False,
+    date_format: str | None = None,
+    sql: str | None = None,
     memory: int = DEFAULT_MEMORY,
     progress: Progress | None = None,
 ) -> TemporalGraph:
@@ -53,7 +57,8 @@ def pack(
         source: as `read` takes it: a file, a folder of splits, a frame, or a mapping to these.
         folder: the packed graph; it must not exist yet or be empty, and appears whole or not at
             all.
-        unit: as `read` takes it; likewise `on_error`, `columns` and `header`.
+        unit: as `read` takes it; likewise `on_error`, `columns`, `header`, `relation_name`, `wide`,
+            `date_format` and `sql`.
         memory: about how many bytes to work in, 1 GB by default, beside some 50 for each entity.
             It changes the speed, never the result.
         progress: called with a stage of `STAGES` and the share of it that is done.
@@ -79,19 +84,22 @@ def pack(
             f"{source}: its names are in entity2id and relation2id; tilp convert writes it as a "
             "folder that can be packed"
         )
+    given = {"relation_name": relation_name, "wide": wide, "keep": (), "sql": sql}
+    given["date_format"] = date_format
+    reader = TableReader.of(sources, columns, header, on_error, given)
     progress = progress or (lambda _stage, _share: None)
     size = max(1, memory // _BYTES_PER_BYTE_READ)
     with new_folder(folder) as new:
         work, files = new / "work", sources.side_files
         relations = read_labels(files["relations"]) if "relations" in files else None
         with closing(Workspace(work, memory)) as workspace:
-            stage_facts(workspace, sources, columns, header, size, partial(progress, "read"))
+            stage_facts(workspace, reader, size, partial(progress, "read"))
             ordered = index_names(workspace, files.get("entities"), size)
             entities = write_names(workspace, new, ordered=ordered)
             attributes = write_attributes(workspace, new, files.get("attributes"), size)
             progress("names", 1.0)
             final_unit, stage = chosen_unit or sources.unit, partial(progress, "facts")
-            facts = write_facts(workspace, new, sources, relations, final_unit, on_error, stage)
+            facts = write_facts(workspace, new, reader, relations, final_unit, stage)
             counts = entities["count"], facts["relations"]
             write_edges(workspace, new, *counts, partial(progress, "edges"))
         shutil.rmtree(work)
