@@ -87,7 +87,7 @@ def pack(
         )
     given = {"relation_name": relation_name, "wide": wide, "keep": (), "sql": sql}
     given["date_format"] = date_format
-    reader = TableReader.of(sources, columns, header, on_error, given)
+    reader = TableReader(sources, columns or {}, header, on_error, given)
     progress = progress or (lambda _stage, _share: None)
     size = max(1, memory // _BYTES_PER_BYTE_READ)
     with new_folder(folder) as new:
