@@ -21,7 +21,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @cache
-def fitted(features, missing=None):
+def fitted(features, missing=Missing.POINT):
     return TILP(features=features, missing=missing, **QUICK).fit(small_world())
 
 
@@ -64,9 +64,9 @@ def test_a_low_candidate_is_scored_again_too():
 @pytest.mark.parametrize(
     ("features", "missing"),
     [
-        (Features.NONE, None),
+        (Features.NONE, Missing.POINT),
         (Features.PAPER, Missing.DURATION),
-        (Features.FULL, None),
+        (Features.FULL, Missing.POINT),
         (Features.FULL, Missing.OPEN),
     ],
 )

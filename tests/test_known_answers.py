@@ -203,6 +203,24 @@ def test_the_prior_of_entities_is_that_of_the_distribution(graph):
 
 @NO_WARNING
 @settings(max_examples=40)
+@given(graphs(), st.integers(1, 3))
+def test_the_most_frequent_answers_are_listed_and_others_have_the_least_probability(graph, most):
+    prior = replace(PopularityPrior.from_graph(graph), max_listed=most)
+    offsets, rows = prior.listed
+    for head in range(prior.n_directed):
+        part = range(prior.offsets[head], prior.offsets[head + 1])
+        expected = sorted(part, key=lambda row: (-prior.count[row], row))[:most]
+        assert rows[offsets[head] : offsets[head + 1]].tolist() == sorted(expected)
+        entity = prior.entity[part.start : part.stop]
+        heads, latest = np.full(len(part), head, np.int32), np.full(len(part), OPEN_END)
+        found = prior.probabilities(heads, entity, latest)
+        for row, probability in zip(part, found.tolist(), strict=True):
+            least = prior.min_probability
+            assert probability == (prior.probability[row] if row in expected else least)
+
+
+@NO_WARNING
+@settings(max_examples=40)
 @given(graphs(), st.booleans())
 def test_the_prior_of_an_answer_leaves_out_the_own_fact(graph, walked):
     queries = all_queries(graph, walked)

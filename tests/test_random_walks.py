@@ -109,6 +109,20 @@ def test_chances_are_those_of_powers_of_a_matrix(shared, scale, near, more):
     assert not padded or (n_edges - 2 * PADDING) * _DENSE <= n_edges
 
 
+@NO_WARNING
+@settings(max_examples=40)
+@given(walked_graphs(), SCALES, st.integers(1, 4), st.sampled_from([3, 10**6]))
+def test_walks_that_were_used_before_score_as_new_ones(shared, scale, far, limit):
+    graph, queries, _ = shared
+    used = soft_walks(graph, scale, 0, far, limit)
+    every = listed_candidates(queries, *every_candidate(graph, queries))
+    own = listed_candidates(queries, np.arange(len(queries) + 1), queries.answer)
+    for listed in (every, own, every, own):
+        new = soft_walks(graph, scale, 0, far, limit)
+        assert used.log_scores(listed).tolist() == new.log_scores(listed).tolist()
+        assert len(used._workspaces) == 1
+
+
 def test_both_ways_to_make_a_step_are_taken_and_agree():
     """A chain in a large graph: the first steps read few edges, the last ones nearly all."""
     rows = [(f"c{n}", "p", f"c{n + 1}", f"{1990 + n}", f"{1992 + n}") for n in range(4)]

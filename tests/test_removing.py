@@ -124,7 +124,7 @@ QUICK = {
 
 
 @cache
-def fitted(features, missing=None):
+def fitted(features, missing=Missing.POINT):
     return TILP(features=features, missing=missing, **QUICK).fit(small_world())
 
 
@@ -156,8 +156,8 @@ def dense(scorer, table, n_entities):
 
 
 KINDS_OF_MODELS = [
-    *((features, None) for features in Features),
-    *((Features.FULL, missing) for missing in Missing),
+    *((features, Missing.POINT) for features in Features),
+    *((Features.FULL, missing) for missing in Missing if missing is not Missing.POINT),
     (Features.PAPER, Missing.DURATION),
 ]
 

@@ -179,19 +179,61 @@ def test_days_come_back_from_every_form(day, mark):
         assert read_date(f"{day:%Y%m%d}", "end", "digits") == str(day)
 
 
-def test_pack_reads_the_same_columns_and_says_what_it_leaves_as_written(tmp_path, run):
+@pytest.mark.parametrize("name", READ)
+def test_a_packed_table_is_the_one_that_is_read(tmp_path, name):
+    text, options, *_ = READ[name]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    graph, told = read(tmp_path / name, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        packed = tilp.pack(tmp_path / name, tmp_path / "packed", **options, memory=1_000)
+    assert packed == graph.canonical() and packed.texts.equals(graph.texts)
+    assert packed.reading == tilp.read(tmp_path / "packed").reading == graph.reading
+    assert "\n".join(str(one.message) for one in caught) == told
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@pytest.mark.parametrize("name", STOPPED)
+def test_pack_stops_with_the_same_words(tmp_path, name):
+    text, options, message = STOPPED[name]
+    if "keep" not in options:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        with pytest.raises(TilpError, match=message):
+            tilp.pack(tmp_path / name, tmp_path / "packed", **options)
+
+
+@pytest.mark.parametrize("on_error", ["repair", "skip", "raise"])
+def test_pack_follows_on_error_where_a_name_is_empty(tmp_path, on_error):
     path = tmp_path / "f.csv"
-    path.write_text("member,what,of,from,to\nAda,r,b,1990,1993\nBen,r,c,1991,1992\n")
-    graph, _ = read(path)
-    code, _, err = run("pack", path, "--out", tmp_path / "a")
-    assert code == 0 and "subject = member" in err and "as they are written" not in err
-    assert tilp.read(tmp_path / "a") == graph
-    path.write_text(dated("20200131", "20200201"))
-    code, _, err = run("pack", path, "--out", tmp_path / "b")
-    assert code == 0 and "'20200131' are packed as they are written: tilp convert" in err
-    assert run("convert", path, "--out", tmp_path / "c")[0] == 0
-    assert run("pack", tmp_path / "c", "--out", tmp_path / "d")[0] == 0
-    assert tilp.read(tmp_path / "d").date_text("start").to_list() == ["2020-01-31", "2020-02-01"]
+    rows = [f"s{n},r,{'' if n % 50 == 7 else n},{'x' if n == 9 else 2000}" for n in range(300)]
+    path.write_text("subject,relation,object,start\n" + "\n".join(rows))
+    if on_error == "raise":
+        for work in (tilp.read, lambda *a, **k: tilp.pack(*a, tmp_path / "p", **k)):
+            with pytest.raises(DataError, match=r"line 9: column 3 \(object\) is empty"):
+                work(path, on_error=on_error)
+        return
+    graph, _ = read(path, on_error=on_error)
+    packed = tilp.pack(path, tmp_path / "packed", on_error=on_error, memory=30_000)
+    assert packed == graph.canonical() and len(graph.defects) == 7
+    assert packed.defects.equals(graph.defects)
+
+
+def test_pack_as_a_command(tmp_path, run):
+    path = tmp_path / "f.csv"
+    path.write_text("who,club,from,to\nAda,Rovers,13/1/1990,14/1/1993\nBen,United,2/1/1991,\n")
+    options = ("--relation-name", "playsFor")
+    code, _, err = run("pack", path, "--out", tmp_path / "a", *options)
+    assert code == 0 and "subject = who" in err and "day before month" in err
+    assert tilp.read(tmp_path / "a") == read(path, relation_name="playsFor")[0].canonical()
+    path.write_text("who,state,party,from\nAda,WA,Whig,1990\nBen,OR,,1991\n")
+    assert run("pack", path, "--out", tmp_path / "b", "--wide")[0] == 0
+    assert len(tilp.read(tmp_path / "b")) == 3
+    database = write_sqlite(tmp_path / "two.db", ["facts", "others"])
+    sql = "SELECT * FROM facts WHERE s = 'Ben'"
+    assert run("pack", database, "--out", tmp_path / "c", "--sql", sql)[0] == 0
+    assert tilp.read(tmp_path / "c") == read(database, sql=sql)[0].canonical()
+    code, _, err = run("pack", path, "--out", tmp_path / "d", "--keep", "party")
+    assert code == 2 and "tilp convert DATA --out FOLDER --keep" in err
 
 
 # What is remembered: for new facts, queries and predictions
@@ -366,7 +408,7 @@ def test_options_that_make_no_sense(tmp_path, run):
         ("fit", path, "--memory", huge),
         ("fit", path, "--memory", "9e99GB"), ("inspect", path, "--columns", "subject=a,subject=b"),
         ("inspect", path, "--relation-name", "r", "--wide"), ("inspect", path, "--sql", "SELECT 1"),
-        ("pack", path, "--out", tmp_path / "p", "--wide"), ("inspect", path, "--date-format", "%"),
+        ("pack", path, "--keep", "x"), ("inspect", path, "--date-format", "%"),
     ):  # fmt: skip
         code, _, err = run(*options, *(("--out", tmp_path / "m") if options[0] == "fit" else ()))
         assert code == 2 and "Traceback" not in err and "defect of tilp" not in err, options

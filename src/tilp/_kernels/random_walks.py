@@ -45,12 +45,14 @@ class _Walker(NamedTuple):
     scale: float
 
 
-class _Workspace(NamedTuple):
+class Workspace(NamedTuple):
     """Weights of edges for the interval of a query, and probabilities of positions.
 
-    Weights are valid where `weight_of_interval_for` and `weighed_for` are the interval's id.
+    Weights are valid where `weight_of_interval_for` and `weighed_for` are the interval's id. All
+    probabilities are 0 between queries, so that a query costs what it touches.
     """
 
+    next_id: Array  # of an interval, in the next call
     weight_of_interval: Array
     weight_of_interval_for: Array
     weight: Array
@@ -59,83 +61,101 @@ class _Workspace(NamedTuple):
     mass: Array
     members: Array
     reached: Array
-    everyone: Array
+    touched: Array  # entities that are reached
+    everyone: Array  # empty where no step is computed for every entity
 
 
-@kernel
-def _make_workspace(edges: FactEdges) -> _Workspace:
-    n = len(edges.offsets) - 1
-    return _Workspace(
-        np.empty(len(edges.starts)), np.full(len(edges.starts), -1, dtype=np.int64),
-        np.empty(len(edges.target)), np.zeros(n), np.full(n, -1, dtype=np.int64), np.zeros((2, n)),
-        np.empty((2, n), dtype=np.int32), np.zeros(n), np.arange(n, dtype=np.int32),
+def make_workspace(edges: FactEdges, limit: int) -> Workspace:
+    """Return a workspace for walks of steps with a limit; memory is taken as it is touched."""
+    n, n_intervals = len(edges.offsets) - 1, len(edges.starts)
+    n_dense = n if len(edges.target) <= limit * _DENSE else 0
+    return Workspace(
+        np.ones(1, np.int64), np.empty(n_intervals), np.zeros(n_intervals, np.int64),
+        np.empty(len(edges.target)), np.empty(n), np.zeros(n, np.int64), np.zeros((2, n)),
+        np.empty((2, n), np.int32), np.zeros(n), np.empty(n, np.int32),
+        np.arange(n_dense, dtype=np.int32),
     )  # fmt: skip
 
 
 @kernel
 def list_random_walk_scores(
-    edges: FactEdges, listed: ListedCandidates, order: Array, settings: WalkSettings
-) -> Array:
+    edges: FactEdges, listed: ListedCandidates, order: Array, settings: WalkSettings,
+    space: Workspace,
+) -> Array:  # fmt: skip
     """Return log(1 + p / least) of each listed candidate.
 
     p is the sum of the probabilities of the candidate after each number of steps that counts.
     `order` is that of the queries; those of one interval should stand together.
     """
     scores = np.zeros(len(listed.candidate))
-    space = _make_workspace(edges)
     interval = 0
     for query in order:
         interval = interval_id(listed, query, interval)
-        _walk(edges, listed, query, interval, settings, space)
+        n_touched = _walk(edges, listed, query, interval, settings, space)
         for row in range(listed.offsets[query], listed.offsets[query + 1]):
             scores[row] = np.log(1.0 + space.reached[listed.candidate[row]] / settings.least)
+        _clear_reached(space, n_touched)
+    space.next_id[0] += len(listed.subject)
     return scores
 
 
 @kernel
 def add_random_walk_scores(
-    edges: FactEdges, listed: ListedCandidates, order: Array, settings: WalkSettings, weight: Array,
-    score: Array,
+    edges: FactEdges, listed: ListedCandidates, order: Array, settings: WalkSettings,
+    space: Workspace, weight: Array, score: Array,
 ) -> None:  # fmt: skip
     """Add to the scores of listed candidates their random walk scores, by each query's weight."""
-    space = _make_workspace(edges)
     interval = 0
     for query in order:
         if weight[query] == 0.0:
             continue
         interval = interval_id(listed, query, interval)
-        _walk(edges, listed, query, interval, settings, space)
+        n_touched = _walk(edges, listed, query, interval, settings, space)
         for row in range(listed.offsets[query], listed.offsets[query + 1]):
             probability = space.reached[listed.candidate[row]]
             if probability > _NEGLIGIBLE * settings.least:
                 score[row] += weight[query] * np.log(1.0 + probability / settings.least)
+        _clear_reached(space, n_touched)
+    space.next_id[0] += len(listed.subject)
+
+
+@kernel
+def _clear_reached(space: Workspace, n_touched: int) -> None:
+    if n_touched < 0:
+        space.reached[:] = 0.0
+    for index in range(n_touched):
+        space.reached[space.touched[index]] = 0.0
 
 
 @kernel
 def _walk(
     edges: FactEdges, listed: ListedCandidates, query: int, interval: int, settings: WalkSettings,
-    space: _Workspace,
-) -> None:  # fmt: skip
-    """Walk from a query's subject; `space.reached` gets the probabilities of positions."""
+    space: Workspace,
+) -> int:  # fmt: skip
+    """Walk from a query's subject; `space.reached` gets the probabilities of positions.
+
+    Returns how many are in `space.touched`; -1 if that may be any.
+    """
     subject, query_fact = listed.subject[query], listed.fact[query]
     walker = _Walker(
         subject, _other_end(edges, subject, query_fact), query_fact, listed.start[query],
-        listed.end[query], listed.latest[query], interval, settings.scale,
+        listed.end[query], listed.latest[query], space.next_id[0] + interval, settings.scale,
     )  # fmt: skip
     mass, members, reached = space.mass, space.members, space.reached
-    reached[:] = 0.0
     if settings.near >= settings.far:
-        return
+        return 0
     mass[0, subject] = 1.0
     members[0, 0] = subject
     n = 1
-    dense = False
+    n_touched = 0
+    dense = was_dense = False
     first, last = listed.offsets[query], listed.offsets[query + 1]
     few = (last - first) * _DENSE < len(reached)
     for step in range(settings.far):
         here, there = step % 2, (step + 1) % 2
         dense = dense or _count_edges(edges, members[here], n) * _DENSE > len(edges.target)
         dense = dense and len(edges.target) <= settings.limit * _DENSE
+        was_dense = was_dense or dense
         if not dense:
             n = _limit_members(edges, members[here], n, mass[here], settings.limit)
         if few and step == settings.far - 1:  # the last step matters for listed candidates alone
@@ -144,6 +164,8 @@ def _walk(
             sources = space.everyone if dense else members[here, :n]
             dense, n = False, last - first
             _step_to(edges, walker, space, here, there, sources, members[there, :n])
+            for entity in sources:
+                mass[here, entity] = 0.0
         elif dense:
             _step_to(edges, walker, space, here, there, space.everyone, space.everyone)
         else:
@@ -155,15 +177,22 @@ def _walk(
                 reached[entity] += mass[there, entity]
         else:
             for index in range(n):
-                reached[members[there, index]] += mass[there, members[there, index]]
+                entity = members[there, index]
+                if reached[entity] == 0.0 and mass[there, entity] > 0.0:
+                    space.touched[n_touched] = entity
+                    n_touched += 1
+                reached[entity] += mass[there, entity]
                 if step == settings.far - 1:  # a candidate may be listed twice
-                    mass[there, members[there, index]] = 0.0
-    mass[:] = 0.0
+                    mass[there, entity] = 0.0
+    if was_dense:
+        mass[:] = 0.0
+        return -1
+    return n_touched
 
 
 @kernel
 def _step(
-    edges: FactEdges, walker: _Walker, space: _Workspace, here: int, there: int, n: int
+    edges: FactEdges, walker: _Walker, space: Workspace, here: int, there: int, n: int
 ) -> int:
     """Take one step from the n possible positions, and return how many are possible then."""
     mass, next_mass = space.mass[here], space.mass[there]
@@ -193,7 +222,7 @@ def _step(
 
 @kernel
 def _step_to(
-    edges: FactEdges, walker: _Walker, space: _Workspace, here: int, there: int, sources: Array,
+    edges: FactEdges, walker: _Walker, space: Workspace, here: int, there: int, sources: Array,
     ends: Array,
 ) -> None:  # fmt: skip
     """Take one step from possible positions to the given ends; inverse edges weigh the same."""
@@ -232,7 +261,7 @@ def _has_query_fact(entity: int, walker: _Walker) -> bool:
 
 
 @kernel
-def _weigh_edges(edges: FactEdges, walker: _Walker, space: _Workspace, entities: Array) -> None:
+def _weigh_edges(edges: FactEdges, walker: _Walker, space: Workspace, entities: Array) -> None:
     """Compute the weights of entities' edges at the walker's time, and their sums, unless done."""
     weight_of_interval, computed_for = space.weight_of_interval, space.weight_of_interval_for
     weight, weighed_for = space.weight, space.weighed_for

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +18,7 @@ from tilp.cli.inspect import print_inspection
 from tilp.cli.predict import print_explanation, print_predictions
 from tilp.cli.rules import print_rules
 from tilp.errors import TilpError
-from tilp.types import DumpFormat, Estimate, TableFormat, Unit
+from tilp.types import DumpFormat, Estimate, TableFormat
 
 if TYPE_CHECKING:
     from tilp.datasets import World
@@ -170,7 +169,6 @@ def pack_command(
     Args:
         check: DATA is a packed graph: read all of it and report damage. Pack nothing.
     """
-    from tilp.io.date_shapes import first_rewritten
     from tilp.io.packed.format import check_files, read_metadata
     from tilp.io.packed.pack import STAGES, pack
     from tilp.io.read import warn_of_defects
@@ -184,22 +182,15 @@ def pack_command(
         return
     if out is None:
         raise TilpError("say where to: tilp pack DATA --out GRAPH")
-    for name in ("relation_name", "wide", "date_format", "keep", "sql"):
-        if getattr(read, name):
-            option = f"--{name.replace('_', '-')}"
-            remedy = f"tilp convert DATA --out FOLDER {option} …, then tilp pack FOLDER"
-            raise TilpError(f"tilp pack does not take {option}: {remedy}")
+    if read.keep:
+        remedy = "tilp convert DATA --out FOLDER --keep …, then tilp pack FOLDER"
+        raise TilpError(f"tilp pack does not take --keep: {remedy}")
     started = time.perf_counter()
     with stage_bars(STAGES) as advance:
-        source, names = options.standard_input(data), options.parse_columns(read.columns)
-        write = partial(pack, unit=read.unit, on_error=read.on_error, columns=names)
-        size = parse_size(memory, _MIN_PACK_MEMORY)
-        graph = write(source, out, header=read.header, memory=size, progress=advance)
+        source, size = options.standard_input(data), parse_size(memory, _MIN_PACK_MEMORY)
+        graph = pack(source, out, **read.arguments, memory=size, progress=advance)
     seconds = time.perf_counter() - started
     warn_of_defects(graph)
-    if read.unit is not Unit.INTEGER and (text := first_rewritten(graph.texts)):
-        remedy = "tilp convert DATA --out FOLDER reads them; then pack that folder"
-        print_warning(f"dates such as {text!r} are packed as they are written: {remedy}")
     output().print(f"{out}: {graph}")
     output().print(f"{_size(read_metadata(out))} on disk, packed in {seconds:,.1f} s")
 

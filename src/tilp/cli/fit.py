@@ -295,9 +295,9 @@ def update_command(
 
 def _unit(new_facts: Path, unit: types.Unit | None, model_unit: types.Unit) -> types.Unit:
     """Return the unit to read new facts in."""
-    from tilp.io.tables import read_unit
+    from tilp.io.tables import read_note
 
-    noted = read_unit(new_facts)
+    noted, _ = read_note(new_facts)
     if unit is None and noted is not None and noted is not model_unit:
         raise TilpError(
             f"{new_facts}: times count {noted.value}s, as noted in graph.json, and "

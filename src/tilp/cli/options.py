@@ -156,13 +156,15 @@ class ReadOptions:
         """Read DATA, - for standard input, as `like` was read where an option is not given."""
         from tilp.io import read
 
-        options = {name: getattr(self, name) for name in ("unit", "on_error", "header", "wide")}
-        options |= {"relation_name": self.relation_name, "date_format": self.date_format}
         keep = [name.strip() for name in self.keep.split(",")] if self.keep else ()
-        columns = parse_columns(self.columns)
-        return read(
-            standard_input(data), columns=columns, keep=keep, sql=self.sql, like=like, **options
-        )
+        return read(standard_input(data), keep=keep, like=like, **self.arguments)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments that `read` and `pack` take."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        del given["keep"]
+        return given | {"columns": parse_columns(self.columns)}
 
 
 READ = ReadOptions()

@@ -1,6 +1,7 @@
 """Counts of a candidate: its facts, how often it is an answer, if it is known, and its kind."""
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -27,18 +28,26 @@ class CandidateCounts:
     candidate of a kind that the relation never has as an answer.
     """
 
-    def __init__(self, graph: TemporalGraph, prior: PopularityPrior) -> None:
+    def __init__(
+        self, graph: TemporalGraph, prior: PopularityPrior, kinds: EntityKinds | None = None
+    ) -> None:
         self._graph = graph
         self._prior = prior
         self._degree = np.diff(graph.index(("train",)).offsets)
         of_seen = np.log1p(self._degree[self._degree > 0])
         self._typical = float(np.median(of_seen)) if len(of_seen) else 0.0
-        self.kinds = EntityKinds(graph)
+        if kinds is not None:
+            self.kinds = kinds
         self._by_start: CountsByStart | None = None
         if prior.starts is not None:
             train, self._typical = graph.span("train"), 0.0  # a median would be of later facts
             ends, starts = [graph.subject[train], graph.object[train]], train_starts(graph)
             self._by_start = CountsByStart(np.concatenate(ends), np.tile(starts, 2))
+
+    @cached_property
+    def kinds(self) -> EntityKinds:
+        """Kinds of entities in train."""
+        return EntityKinds(self._graph)
 
     def facts(self, query: QueryTable, candidate: int) -> int:
         """Return how many facts a candidate of a single query has."""

@@ -31,6 +31,7 @@ class EntityKinds:
         ones = np.ones(len(first), np.int32), self._relation, self._offsets
         has = csr_array(ones, shape=(n, 2 * self._n_relations))
         self._together = (has.T @ has).toarray()  # entities that have facts of both
+        self._never: dict[int, Mask] = {}  # what `_never_of` returned
 
     def relations(self, entity: int) -> Ids:
         """Return the directed relations that an entity has facts of."""
@@ -48,21 +49,39 @@ class EntityKinds:
 
         The query's own fact does not make its answer one.
         """
-        query = np.repeat(np.arange(len(queries)), np.diff(offsets))
-        relation, fact = queries.directed_relation[query], queries.fact[query]
+        relation, fact = queries.directed_relation, queries.fact
         is_forward = relation < self._n_relations
         as_answer = relation + np.where(is_forward, 1, -1) * self._n_relations
+        sizes = np.diff(offsets)
+        never = np.empty(len(candidate), np.bool_)
+        of_row = np.repeat(as_answer, sizes)
+        for each in np.unique(as_answer).tolist():
+            rows = slice(None) if (as_answer == each).all() else of_row == each
+            never[rows] = self._never_of(each)[candidate[rows]]
         answer = np.where(is_forward, self._object[fact], self._subject[fact])
-        own = (fact >= 0) & (answer == candidate)
+        own = np.flatnonzero(candidate == np.repeat(np.where(fact >= 0, answer, -1), sizes))
+        never[own] = self._never_alone(of_row[own], candidate[own])
+        return never
+
+    def _never_of(self, as_answer: int) -> Mask:
+        """Mask the entities with facts, but of no kind of those that a relation leads from."""
+        if as_answer not in self._never:
+            fits = (self._together[as_answer] > 0)[self._relation]
+            n_fitting = np.append(0, np.cumsum(fits))[self._offsets]
+            self._never[as_answer] = (np.diff(n_fitting) == 0) & (np.diff(self._offsets) > 0)
+        return self._never[as_answer]
+
+    def _never_alone(self, as_answer: Indices, candidate: Ids) -> Mask:
+        """Mask candidates likewise, each without one fact of the relation that it would fit by."""
+        n = len(candidate)
         first, last = self._offsets[candidate], self._offsets[candidate + 1]
         row_offsets, pair = ranges_to_indices(first, last)
-        row = np.repeat(np.arange(len(candidate)), np.diff(row_offsets))
+        row = np.repeat(np.arange(n), np.diff(row_offsets))
         of_answer = self._relation[pair] == as_answer[row]
-        alone = np.zeros(len(candidate), np.bool_)  # with a single fact as an answer: its own
-        alone[row[of_answer & own[row] & (self._count[pair] == 1)]] = True
+        alone = np.zeros(n, np.bool_)  # with a single fact as an answer: its own
+        alone[row[of_answer & (self._count[pair] == 1)]] = True
         counted = ~(of_answer & alone[row])
         shared = self._together[as_answer[row], self._relation[pair]] > alone[row]
-        n = len(candidate)
         fits = np.bincount(row, counted & shared, n) > 0
         return ~fits & (np.bincount(row, counted, n) > 0)
 

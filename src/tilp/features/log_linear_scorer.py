@@ -24,6 +24,7 @@ from tilp.features.candidate_counts import (
     CandidateCounts,
 )
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, listed_candidates
+from tilp.features.entity_kinds import EntityKinds
 from tilp.features.log_linear import RANDOM_WALKS, TERMS, LogLinearWeights
 from tilp.features.random_walks import RandomWalks, WalkChains
 from tilp.graph import QueryTable
@@ -48,16 +49,16 @@ class LogLinearScorer:
 
     def __init__(
         self, rule_scorer: RuleScorer, weights: LogLinearWeights, walk_length: int,
-        max_entities: int = _MAX_ENTITIES,
+        max_entities: int = _MAX_ENTITIES, kinds: EntityKinds | None = None,
     ) -> None:  # fmt: skip
         self.rule_scorer = rule_scorer
         self.max_entities = max_entities
         self.weights = weights
         self._walk_length = walk_length
         self._n_entities = len(rule_scorer.walker.graph.entities)
-        self._use_edges(of_candidates.fact_edges(rule_scorer.walker.graph))
+        self._use_edges(of_candidates.fact_edges(rule_scorer.walker.graph), kinds)
 
-    def _use_edges(self, edges: FactEdges) -> None:
+    def _use_edges(self, edges: FactEdges, kinds: EntityKinds | None = None) -> None:
         walker, weights = self.rule_scorer.walker, self.weights
         n_directed = 2 * len(walker.graph.relations)
         self._edges = edges
@@ -65,7 +66,7 @@ class LogLinearScorer:
         self.random_walks = RandomWalks.for_walker(
             walker, edges, weights.time_scale, self._walk_length
         )
-        self.counts = CandidateCounts(walker.graph, self.rule_scorer.prior)
+        self.counts = CandidateCounts(walker.graph, self.rule_scorer.prior, kinds)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.lists_all:

@@ -54,13 +54,13 @@ def fold_index(fact: Ids | Indices, seed: int) -> Indices:
 
 def fit_log_linear(
     scorer: RuleScorer, out_of_fold: tuple[RuleWeights, ...], queries: QueryTable,
-    settings: LogLinearSettings, workers: Workers, *, folder: Path,
+    settings: LogLinearSettings, workers: Workers, *, kinds: EntityKinds | None, folder: Path,
     progress: Callable[[float], None],
 ) -> tuple[log_linear.LogLinearWeights, ...]:  # fmt: skip
     """Learn the log-linear weights of every directed relation without each fold, then their mean.
 
-    `out_of_fold` holds rule weights that were learned without each fold. Finished relations are
-    saved in `folder`, where a later run continues.
+    `out_of_fold` holds rule weights that were learned without each fold, `kinds` those of entities,
+    if they count. Finished relations are saved in `folder`, where a later run continues.
     """
     graph = scorer.walker.graph
     edges, n_directed = candidate_history.fact_edges(graph), 2 * len(graph.relations)
@@ -91,8 +91,8 @@ def fit_log_linear(
             progress(share)
     by_fold = zip(*(weights[relation] for relation in range(n_directed)), strict=True)
     counts = np.zeros((n_directed, len(COUNT_FEATURES)))
-    if Part.KINDS not in settings.without and not scorer.walker.only_earlier:
-        counts[:, -1] = EntityKinds(graph).weights(queries, settings.seed)
+    if kinds is not None:
+        counts[:, -1] = kinds.weights(queries, settings.seed)
     n_rules = len(out_of_fold[0].rule)
     return tuple(_join_weights(fold, learner, n_rules, counts) for fold in by_fold)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -77,11 +79,30 @@ class RandomWalks:
 
     def log_scores(self, listed: ListedCandidates) -> Floats:
         """Return how likely each candidate is reached, on a logarithmic scale from 0 (never)."""
-        return kernels.list_random_walk_scores(*self._arguments(listed))
+        with self._workspace() as space:
+            return kernels.list_random_walk_scores(*self._arguments(listed), space)
 
     def add_scores(self, listed: ListedCandidates, weight: Floats, score: Floats) -> None:
         """Add the log scores to the scores of candidates, times the weight of each query."""
-        kernels.add_random_walk_scores(*self._arguments(listed), weight, score)
+        with self._workspace() as space:
+            kernels.add_random_walk_scores(*self._arguments(listed), space, weight, score)
+
+    @cached_property
+    def _workspaces(self) -> list[kernels.Workspace]:
+        """Those not in use: as many as threads have walked at once."""
+        return []
+
+    @contextmanager
+    def _workspace(self) -> Iterator[kernels.Workspace]:
+        try:
+            space = self._workspaces.pop()
+        except IndexError:
+            space = kernels.make_workspace(self.edges, self.limit)
+        yield space
+        self._workspaces.append(space)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_workspaces"}
 
     def _arguments(
         self, listed: ListedCandidates

@@ -3,13 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 import polars as pl
 
 from tilp.errors import DataError, TilpError
-from tilp.graph import FactTable
 from tilp.time import parse_date
 from tilp.time.dates import DateKind
 from tilp.types import OnError, Unit
@@ -21,10 +19,7 @@ FORMS = {  # what --date-format may say besides a format of strptime
     "seasons": "as seasons, from one year to the next",
     "excel": "as Excel's numbers of days",
 }
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june", "july"),
-    *("august", "september", "october", "november", "december"),
-)
+_MONTHS = "january february march april may june july august september october november december"
 _NAME, _TH = r"([a-z]{3,9})\.?", r"(?:st|nd|rd|th)?"
 _TIME = re.compile(r"[ T]+\d{1,2}:\d\d[:.\d]*( ?[ap]m)?( ?(z|utc|gmt|[+-]\d\d:?\d\d))?$", re.I)
 _PLAIN = r"^(\d{1,4}|\d{9,18}|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8]))$"  # say one thing
@@ -125,58 +120,43 @@ def read_query_date(text: str, role: str, form: str | None, unit: Unit) -> str:
     return _digit_date(text.strip()) or text
 
 
-def first_rewritten(texts: Iterable[str]) -> str | None:
-    """Return the first date that `normalise_dates` might rewrite."""
-    forms = (None, "day-first", "digits")
-    return next((t for t in texts for form in forms if read_date(t, "start", form) != t), None)
+def find_changes(
+    texts: Mapping[str, pl.DataFrame], where: Callable[[str], str], form: str | None,
+    on_error: OnError, from_excel: bool,
+) -> tuple[dict[str, dict[str, str]], str | None, str]:  # fmt: skip
+    """Return new texts of dates, as `parse_date` reads them, their form if only one, and a note.
 
-
-def normalise_dates(
-    facts: Sequence[FactTable], form: str | None, on_error: OnError, *, from_excel: bool = False
-) -> tuple[list[FactTable], str | None, str]:
-    """Return facts with dates as `parse_date` reads them, their form if only one, and a note.
-
-    Raises:
-        DataError: Day and month cannot be told apart, or more than a fifth of a column is
-            unreadable and defects are to be repaired; the message says which option helps.
+    `texts` are the distinct ones of start and end and their counts n; `where` finds the file and
+    line of a text. Raises an error with the option that helps if day and month cannot be told
+    apart, or if more than a fifth of a column is unreadable and defects are to be repaired.
     """
-    columns = {role: [table.frame[role] for table in facts] for role in ("start", "end")}
-    counts, plain = _count(columns, form in (None, "day-first", "month-first"))
-    texts = list(dict.fromkeys(text.strip() for role in counts.values() for text in role))
-    form = form or _find_form(texts, facts, from_excel)
+    may_skip = form in (None, "day-first", "month-first")
+    counts, plain = {}, {}
+    for role, frame in texts.items():
+        every = frame.drop_nulls().sort("n", "text", descending=[True, False])
+        is_plain = pl.lit(may_skip) & pl.col("text").str.contains(_PLAIN)
+        skipped = is_plain & (is_plain.cum_sum() > _MAX_PLAIN)
+        counts[role] = {t: n for t, n in every.filter(~skipped).iter_rows() if t.strip()}
+        plain[role] = int(every.filter(skipped)["n"].sum())
+    distinct = list(dict.fromkeys(text.strip() for role in counts.values() for text in role))
+    form = form or _find_form(distinct, where, from_excel)
     changed: dict[str, dict[str, str]] = {}
     for role, of_role in counts.items():
         read = {text: read_date(text, role, form) for text in of_role}
         changed[role] = {text: new for text, new in read.items() if new != text}
         if on_error is OnError.REPAIR:
-            _refuse_unreadable(facts, role, of_role, read, plain[role])
+            _refuse_unreadable(where, role, of_role, read, plain[role])
     note = ""
-    if every := {**changed["end"], **changed["start"]}:
-        text = next(iter(every))
+    if new_texts := {**changed["end"], **changed["start"]}:
+        text = next(iter(new_texts))
         how = f" {FORMS[form]}" if form in FORMS else "" if form is None else f" by {form!r}"
-        note = f"dates are read{how}: {text!r} is {every[text] or 'unknown'}"
-    elif form is None and _all_excel(texts):
+        note = f"dates are read{how}: {text!r} is {new_texts[text] or 'unknown'}"
+    elif form is None and _all_excel(distinct):
         note = "dates are whole numbers; if they are Excel's days: --date-format excel"
-    dates = [pl.col(role).replace(changed[role]) for role in changed if changed[role]]
-    return [replace(table, frame=table.frame.with_columns(dates)) for table in facts], form, note
+    return changed, form, note
 
 
-def _count(
-    columns: Mapping[str, Sequence[pl.Series]], may_skip: bool
-) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
-    """Count each text of each role, the commonest first, and how many plain dates are left out."""
-    counts, left_out = {}, {}
-    for role, parts in columns.items():
-        every = pl.concat(parts).drop_nulls().alias("text").value_counts(name="n")
-        every = every.sort("n", "text", descending=[True, False])
-        is_plain = pl.lit(may_skip) & pl.col("text").str.contains(_PLAIN)
-        skipped = is_plain & (is_plain.cum_sum() > _MAX_PLAIN)
-        counts[role] = {t: n for t, n in every.filter(~skipped).iter_rows() if t.strip()}
-        left_out[role] = int(every.filter(skipped)["n"].sum())
-    return counts, left_out
-
-
-def _find_form(texts: Sequence[str], facts: Sequence[FactTable], from_excel: bool) -> str | None:
+def _find_form(texts: Sequence[str], where: Callable[[str], str], from_excel: bool) -> str | None:
     """Return the form that all dates of a table have; None if each speaks for itself."""
     matches = [(text, _NUMERIC.fullmatch(_TIME.sub("", text))) for text in texts]
     numeric = [(text, m) for text, m in matches if m and _is_day_and_month(m)]
@@ -186,14 +166,14 @@ def _find_form(texts: Sequence[str], facts: Sequence[FactTable], from_excel: boo
     readings = [_both_readings(text) for text in either[:1]]
     options = "say which with --date-format day-first or month-first (date_format=…)"
     if day_first and month_first:
-        first = f"{_where(facts, day_first)}: {day_first!r} has the day first"
-        second = f"{_where(facts, month_first)}: {month_first!r} has the month first"
+        first = f"{where(day_first)}: {day_first!r} has the day first"
+        second = f"{where(month_first)}: {month_first!r} has the month first"
         found = ". ".join([f"{first}, and {second}", *readings])
         raise DataError(f"{found}. Correct them, or {options}; the others are then malformed")
     if day_first or month_first:
         return "day-first" if day_first else "month-first"
     if either:
-        found = f"{_where(facts, either[0])}: {readings[0]}"
+        found = f"{where(either[0])}: {readings[0]}"
         raise DataError(f"{found}, and no date of the table shows which; {options}")
     long = [text for text in texts if re.fullmatch(r"\d{5,}(T.*|\.0)?", text)]
     if long and all(map(_digit_date, long)):
@@ -206,7 +186,7 @@ def _find_form(texts: Sequence[str], facts: Sequence[FactTable], from_excel: boo
 
 
 def _refuse_unreadable(
-    facts: Sequence[FactTable], role: str, counts: Mapping[str, int], read: Mapping[str, str],
+    where: Callable[[str], str], role: str, counts: Mapping[str, int], read: Mapping[str, str],
     plain: int,
 ) -> None:  # fmt: skip
     """Refuse a column of which more than a fifth cannot be read, given how many others can."""
@@ -224,21 +204,12 @@ def _refuse_unreadable(
     if mark := re.fullmatch(r"9{1,2}([/.-])9{1,2}\1(99)", commonest[0][0]):
         form = f'--date-format "%d{mark[1]}%m{mark[1]}%y", or with %m first'
     raise DataError(
-        f"{_where(facts, next(iter(malformed)).strip())}: {number:,} of {given:,} dates in the "
+        f"{where(next(iter(malformed)).strip())}: {number:,} of {given:,} dates in the "
         f"column {role} cannot be read; the commonest: {listed}. If they are dates, say how they "
         f"are written ({form}; %Y or %y is the year, %m or %b the month, %d the day). If the "
         "column holds something else, name the right one with --columns; --on-error skip leaves "
         "such rows out"
     )
-
-
-def _where(facts: Sequence[FactTable], text: str) -> str:
-    """Return the file and line of the first fact with a date."""
-    for table in facts:
-        for row in zip(table.lines, table.frame["start"], table.frame["end"], strict=True):
-            if text in [(cell or "").strip() for cell in row[1:]]:
-                return f"{table.source}, line {row[0]}"
-    return facts[0].source
 
 
 def _both_readings(text: str) -> str:
@@ -272,7 +243,9 @@ def _all_excel(texts: Iterable[str]) -> bool:
 
 
 def _month(name: str) -> int:
-    return next((i for i, month in enumerate(_MONTHS, start=1) if month.startswith(name)), 0)
+    return next(
+        (i for i, month in enumerate(_MONTHS.split(), start=1) if month.startswith(name)), 0
+    )
 
 
 def _iso(year: str, month: int, day: str | None = None) -> str | None:

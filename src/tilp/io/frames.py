@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -12,6 +13,7 @@ from tilp.io.date_shapes import looks_like_date
 from tilp.io.text import TextTable
 from tilp.time import parse_date
 from tilp.time.dates import DateKind
+from tilp.types import OnError
 
 Roles = dict[str, int]  # indices of columns by role
 Chosen = Mapping[str, str] | None  # names of columns by role, if the caller says which is which
@@ -48,7 +50,7 @@ _REMEDY = (
     "Name the columns in a header, or say which is which with columns= "
     "(--columns subject=…,relation=…,object=…,start=…,end=…)."
 )
-_SAMPLE_ROWS = 200
+SAMPLE_ROWS = 200  # that show which column is which
 _DATE_SHARE = 0.8  # of the cells of a column of dates
 ROLES = tuple(_SYNONYMS)
 """Roles of columns; 'date' is the only date of a fact without interval, 'estimated' says which
@@ -178,15 +180,26 @@ _MARKS = {
 }
 
 
-def find_roles(
+@dataclass(frozen=True)
+class Layout:
+    """Which column of a table is which."""
+
+    roles: Roles
+    relation_name: str | None = None  # of every row
+    attributes: tuple[int, ...] = ()  # columns of a wide table, each a relation
+
+
+def find_layout(
     name: str, table: TextTable, columns: Chosen, header: bool | None,
-    relation_name: str | None = None, keep: Sequence[str] = (),
-) -> Roles:  # fmt: skip
-    """Return the index of each role among a table's columns; warns about what it assumes.
+    relation_name: str | None = None, keep: Sequence[str] = (), *, wide: bool = False,
+) -> Layout:  # fmt: skip
+    """Return the layout of a table, of which the first rows suffice; warns about what it assumes.
 
     `columns` may name some roles only. With a `relation_name`, no column has the relation.
     Columns to `keep` are used otherwise.
     """
+    if wide:
+        return _wide_layout(name, table, columns, keep)
     keys = [role for role in FACT_COLUMNS[:3] if role != "relation" or relation_name is None]
     names = table.names
     if names is None:
@@ -195,14 +208,14 @@ def find_roles(
         roles = _columns_by_order((), table.frame.width, name, keys)
         if header is None:
             _refuse_unknown_header(name, table, roles)
-        return roles
+        return Layout(roles, relation_name)
     roles, by_order = _assign_columns(table, name, columns or {}, keys, keep)
     if by_order:
         warn(f"{name}: columns are taken by their order: {_listed(names, roles)}", TilpNotice)
     used = {*roles.values(), *(names.index(column) for column in keep)}
     if unused := [column for index, column in enumerate(names) if index not in used]:
         warn(f"{name}: columns not used: {', '.join(unused)}")
-    return roles
+    return Layout(roles, relation_name)
 
 
 def _listed(names: Sequence[str], roles: Roles) -> str:
@@ -212,7 +225,7 @@ def _listed(names: Sequence[str], roles: Roles) -> str:
 def sample_cells(frame: pl.DataFrame) -> list[list[str]]:
     """Return the first cells of each column as text; none of what holds neither names nor dates."""
     sample = []
-    for column in frame.head(_SAMPLE_ROWS):
+    for column in frame.head(SAMPLE_ROWS):
         try:
             sample.append(as_text(column, "", "").fill_null("").to_list())
         except DataError:
@@ -220,42 +233,56 @@ def sample_cells(frame: pl.DataFrame) -> list[list[str]]:
     return sample
 
 
-def long_table(
-    name: str, table: TextTable, columns: Chosen, keep: Sequence[str]
-) -> tuple[TextTable, dict[str, str]]:
-    """Return a wide table with a row for each attribute, and how its columns were called.
-
-    The relation of an attribute is the name of its column.
-    """
+def _wide_layout(name: str, table: TextTable, columns: Chosen, keep: Sequence[str]) -> Layout:
     names, columns = table.names or (), columns or {}
     if not names or {"relation", "object"} & columns.keys():
         raise DataError(f"{name}: --wide takes relations from a header, and objects from all cells")
     first = {} if "subject" in columns else {"subject": names[0]}
     roles, _ = _assign_columns(table, name, {**first, **columns}, ["subject"], keep)
-    used = sorted({*roles.values(), *(names.index(column) for column in keep)})
-    rest = [index for index in range(len(names)) if index not in used]
+    used = {*roles.values(), *(names.index(column) for column in keep)}
+    rest = tuple(index for index in range(len(names)) if index not in used)
     relations = [names[index].strip() for index in rest]
     if not rest or len(set(relations)) < len(rest):
         raise DataError(f"{name}: --wide needs other columns, each of its own name, for relations")
     warn(f"{name}: {_listed(names, roles)}; relations are {', '.join(relations)}", TilpNotice)
-    cells = {f"{i}": as_text(table.frame.to_series(i), name, names[i]) for i in [*used, *rest]}
+    return Layout(roles, attributes=rest)
+
+
+def long_table(name: str, table: TextTable, layout: Layout) -> tuple[TextTable, Roles]:
+    """Return a table with a row for each fact, and the roles of its columns.
+
+    The relation of an attribute of a wide table is the name of its column.
+    """
+    if not layout.attributes:
+        return table, layout.roles
+    names, rest = table.names or (), layout.attributes
+    used = [index for index in range(len(names)) if index not in rest]
+    cells = {f"{i}": as_text(table.frame.to_series(i), name, names[i]) for i in range(len(names))}
     others, attributes = [f"{index}" for index in used], [f"{index}" for index in rest]
     wide = pl.DataFrame(cells).with_row_index("row")
     long = wide.unpivot(attributes, index=["row", *others], variable_name="r", value_name="o")
     long = long.filter(pl.col("o").str.strip_chars() != "").sort("row", maintain_order=True)
+    relations = [names[index].strip() for index in rest]
     long = long.with_columns(pl.col("r").replace_strict(attributes, relations))
-    by_index = {index: role for role, index in roles.items()}
-    new_names = [*(by_index.get(index, names[index]) for index in used), "relation", "object"]
+    roles = {role: used.index(index) for role, index in layout.roles.items()}
+    roles |= {"relation": len(used), "object": len(used) + 1}
     lines = [table.lines[row] for row in long["row"]]
-    called = {role: names[index] for role, index in roles.items()}
-    return TextTable(tuple(new_names), long.select(*others, "r", "o"), lines), called
+    new_names = (*(names[index] for index in used), "relation", "object")
+    return TextTable(new_names, long.select(*others, "r", "o"), lines), roles
 
 
-def full_rows(table: TextTable, roles: Roles, name: str) -> pl.Series:
+def full_rows(table: TextTable, roles: Roles, name: str, on_error: OnError) -> pl.Series:
     """Return the mask of rows whose subject, relation and object are not empty."""
     mask = pl.repeat(True, len(table.frame), dtype=pl.Boolean, eager=True)
-    for role in sorted(_KEY_ROLES & roles.keys()):
-        mask &= as_text(table.frame.to_series(roles[role]), name, role).fill_null("") != ""
+    for role in [role for role in FACT_COLUMNS[:3] if role in roles]:
+        cells = as_text(table.frame.to_series(roles[role]), name, role)
+        mask &= (known := cells.fill_null("") != "")
+        if on_error is OnError.RAISE and not known.all():
+            raise DataError(
+                f"{name}, line {first_line(table, ~known)}: column {roles[role] + 1} ({role}) is "
+                "empty; every fact has a subject, a relation and an object. Fill it in or remove "
+                "the row, or leave it out (--on-error skip)."
+            )
     return mask
 
 
@@ -274,7 +301,7 @@ def split_masks(name: str, table: TextTable, roles: Roles) -> Iterator[tuple[str
 def _refuse_unknown_header(name: str, table: TextTable, roles: Roles) -> None:
     """Refuse a malformed date before a known one, which is a header, and dates as objects."""
     if "relation" in roles and len(table.frame):
-        objects = table.frame.to_series(roles["object"]).head(_SAMPLE_ROWS).fill_null("")
+        objects = table.frame.to_series(roles["object"]).head(SAMPLE_ROWS).fill_null("")
         if all(map(looks_like_date, objects)):
             raise DataError(
                 f"{name}, line {table.lines[0]}: the third column holds dates, where facts have an "
@@ -306,13 +333,7 @@ def fact_frame(
             value = relation_name if role == "relation" else None
             columns[role] = pl.repeat(value, len(table.frame), dtype=pl.String, eager=True)
             continue
-        column = columns[role] = as_text(table.frame.to_series(index), name, role)
-        if role in _KEY_ROLES and (absent := column.fill_null("") == "").any():
-            raise DataError(
-                f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is empty; "
-                "every fact has a subject, a relation and an object. Fill it in or remove the row, "
-                "or leave it out (--on-error skip)."
-            )
+        columns[role] = as_text(table.frame.to_series(index), name, role)
     for mark, (values, meaning) in _MARKS.items():
         if mark not in roles:
             continue

@@ -2,9 +2,10 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import Any, cast
@@ -17,18 +18,15 @@ from tilp.errors import DataError, TilpError, TilpNotice
 from tilp.graph import SPLITS, Defect, FactTable, TemporalGraph, build_graph
 from tilp.graph.graph import DEFECT_SCHEMA
 from tilp.io import frames, tables
-from tilp.io.date_shapes import check_form, normalise_dates
+from tilp.io.date_shapes import check_form, find_changes
 from tilp.io.frames import SPLIT_NAMES, warn
 from tilp.io.packed.open import is_packed, open_checked
 from tilp.io.records import EXCEL_SUFFIXES, is_database
 from tilp.io.text import TextTable
 from tilp.types import OnError, Unit, choose
 
-_SUFFIXES = (
-    *(".tsv", ".txt", ".csv", ".jsonl", ".ndjson"),
-    *tables.PARQUET_SUFFIXES,
-    *EXCEL_SUFFIXES,
-)
+_TEXT = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson")
+_SUFFIXES = (*_TEXT, *tables.PARQUET_SUFFIXES, *EXCEL_SUFFIXES)
 _ID_FILES = {"entity2id": "entities", "relation2id": "relations"}  # entities.tsv replaces them
 _PADDING = ("0", "-1")  # last of five columns, in folders with such files
 
@@ -89,93 +87,114 @@ def read(
     on_error = choose(OnError, on_error, "on_error")
     chosen_unit = None if unit is None else choose(Unit, unit, "unit")
     given = {"relation_name": relation_name, "wide": wide, "keep": tuple(keep), "sql": sql}
-    if relation_name is not None and (wide or "relation" in (columns or {}) or not relation_name):
-        raise TilpError("relation_name goes with neither wide nor a relation column, nor is it ''")
+    given["date_format"] = date_format
     if isinstance(source, (str, Path)) and is_packed(Path(source).expanduser()):
-        if columns or header is not None or date_format or any(given.values()):
+        if columns or header is not None or any(given.values()):
             raise TilpError(f"{source}: a packed graph has no columns to choose and no header")
         graph = open_checked(Path(source).expanduser(), chosen_unit, on_error)
         warn_of_defects(graph)
         return graph
     sources = find_sources(source)
+    remembered = {} if like is None else like.reading
+    reader = TableReader(sources, columns or {}, header, on_error, given, remembered)
     files = dict(sources.side_files)
     attributes = files.pop("attributes", None)
-    with_ids = sources.with_ids
     labels: dict[str, Any] = {
         k: tables.read_labels(file, either_way=_stem(file) in _ID_FILES)
         for k, file in sorted(files.items())
     }
-    check_form(date_format)
-    remembered = {} if like is None else like.reading
-    header = True if header is None and (columns or wide) else header
-    reader = _TableReader(columns or {}, header, on_error, with_ids, given, remembered)
     facts: list[FactTable] = []
     for split, part, prefix in sources.facts:
-        facts += reader.fact_tables(part, split, prefix)
+        name, table = source_name(part), reader.table(part)
+        parts = reader.facts(name, table, reader.layout(name, table), split)
+        facts += [
+            FactTable(SPLIT_NAMES[s], name, frame, lines, prefix) for s, frame, lines in parts
+        ]
     if not facts:
         raise TilpError("there is nothing to read: the table is empty")
-    for table in facts if not sources.is_written else ():
-        if not len(table.frame):
-            warn(f"{table.source}: no facts, so {table.split} is empty")
+    for each in facts if not sources.is_written else ():
+        if not len(each.frame):
+            warn(f"{each.source}: no facts, so {each.split} is empty")
     values = {} if attributes is None else tables.read_attributes(attributes)
     unit = chosen_unit or sources.unit
-    if unit is None and with_ids and all(_counts_time(table.frame) for table in facts):
+    if unit is None and sources.with_ids and all(_counts_time(table.frame) for table in facts):
         unit = Unit.INTEGER
-    if unit is not Unit.INTEGER and not sources.is_written:
-        form = date_format or remembered.get("date_format")
-        from_excel = any(table.source.lower().endswith(EXCEL_SUFFIXES) for table in facts)
-        facts, form, found = normalise_dates(facts, form, on_error, from_excel=from_excel)
-        reader.reading.update({"date_format": form} if form else {})
-        if found:
-            warn(f"{facts[0].source}: {found}", TilpNotice)
-    for name, parts in reader.values.items():
-        values[name] = pl.concat(ids for ids, _ in parts), np.concatenate([v for _, v in parts])
+    counts = {
+        role: pl.concat(table.frame[role] for table in facts).alias("text").value_counts(name="n")
+        for role in ("start", "end")
+    }
+    changed = reader.date_changes(counts, partial(_where, facts), unit)
+    dates = [pl.col(role).replace(new) for role, new in changed.items() if new]
+    facts = [replace(table, frame=table.frame.with_columns(dates)) for table in facts]
+    for name, owned in reader.values.items():
+        values[name] = pl.concat(ids for ids, _ in owned), np.concatenate([v for _, v in owned])
     graph = build_graph(facts, **labels, attributes=values, unit=unit, on_error=on_error)
-    reading = tables.read_reading(source) if sources.is_written else reader.reading
     defects = pl.concat([*reader.defects, graph.defects])
-    graph = replace(graph, reading=reading, defects=defects)
+    graph = replace(graph, reading=reader.reading, defects=defects)
     warn_of_defects(graph)
     return graph
 
 
-@dataclass(frozen=True)
-class _TableReader:
+@dataclass
+class TableReader:
     """Reads tables of facts with the same options; gathers what is not in their facts."""
 
+    sources: "Sources"
     columns: Mapping[str, str]
     header: bool | None
     on_error: OnError
-    with_ids: bool
-    given: Mapping[str, Any]  # relation_name, wide, keep, sql
-    remembered: Mapping[str, Any]  # of a graph that was read alike
-    reading: dict[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any]  # relation_name, wide, keep, sql, date_format
+    remembered: Mapping[str, Any] = field(default_factory=dict)  # of a graph that was read alike
+    reading: dict[str, Any] = field(init=False)
     defects: list[pl.DataFrame] = field(default_factory=list)
     values: dict[str, list[tuple[pl.Series, Floats]]] = field(default_factory=dict)
 
-    def fact_tables(self, source: Any, split: str, prefix: str) -> list[FactTable]:
-        """Read a table; more than one if a column names the splits."""
-        name, sql = "the frame", self.given["sql"]
-        if isinstance(source, (str, Path)):
-            name = str(source)
-            one_relation = self.given["relation_name"] or self.remembered.get("relation_name")
-            least = 2 if one_relation or self.given["wide"] else 3
-            with regular_file(Path(source).expanduser()) as path:
-                table = tables.read_table(path, self.header, frames.is_header, least, sql)
-        elif sql is not None:
+    def __post_init__(self) -> None:
+        """Check options."""
+        check_form(self.given["date_format"])
+        name, wide = self.given["relation_name"], self.given["wide"]
+        if name is not None and (wide or "relation" in self.columns or not name):
+            relation = "relation_name goes with neither wide nor a relation column"
+            raise TilpError(f"{relation}, nor is it ''")
+        paths = [_is_path(part) for _, part, _ in self.sources.facts]
+        if self.given["sql"] is not None and not all(paths):
             raise TilpError("sql is for files of SQLite or DuckDB, not for frames")
+        if self.header is None and (self.columns or wide):
+            self.header = True
+        self.reading = dict(self.sources.reading)
+
+    @property
+    def min_columns(self) -> int:
+        """The number of columns that a table must have."""
+        one_relation = self.given["relation_name"] or self.remembered.get("relation_name")
+        return 2 if one_relation or self.given["wide"] else 3
+
+    def table(self, source: Any) -> TextTable:
+        """Read a whole table."""
+        if _is_path(source):
+            options = self.header, frames.is_header, self.min_columns, self.given["sql"]
+            with regular_file(Path(source).expanduser()) as path:
+                table = tables.read_table(path, *options)
         else:
             table = tables.as_table(tables.as_polars(source), 0)
-        if self.with_ids and table.frame.width == 5 and table.frame[:, 4].is_in(_PADDING).all():
+        is_padded = self.sources.with_ids and table.frame.width == 5
+        if is_padded and table.frame[:, 4].is_in(_PADDING).all():
             table = replace(table, frame=table.frame[:, :4])
-        table, roles, relation_name = self._with_roles(name, table)
-        full = frames.full_rows(table, roles, name)
-        if self.on_error is not OnError.RAISE and not full.all():
+        return table
+
+    def facts(
+        self, name: str, table: TextTable, layout: frames.Layout, split: str
+    ) -> Iterator[tuple[str, pl.DataFrame, Sequence[int]]]:
+        """Yield facts and their lines, with the split, or for each text in a column of splits."""
+        table, roles = frames.long_table(name, table, layout)
+        full = frames.full_rows(table, roles, name, self.on_error)
+        if not full.all():
             defect = (Defect.EMPTY_NAME.value, "", "", "row skipped")
             rows = [(split, name, line, *defect) for line in compress(table.lines, ~full)]
             self.defects.append(pl.DataFrame(rows, schema=DEFECT_SCHEMA, orient="row"))
             lines = list(compress(table.lines, full))
             table = replace(table, frame=table.frame.filter(full), lines=lines)
-        frame = frames.fact_frame(name, table, roles, relation_name)
+        frame = frames.fact_frame(name, table, roles, layout.relation_name)
         if keep := self.given["keep"]:
             at = [table.frame.to_series((table.names or ()).index(column)) for column in keep]
             texts = [frames.as_text(c, name, "kept").alias(f"{i}") for i, c in enumerate(at)]
@@ -184,17 +203,13 @@ class _TableReader:
                 known = frame["subject"].filter(~np.isnan(value)), value[~np.isnan(value)]
                 self.values.setdefault(column, []).append(known)
         if "split" not in roles:
-            return [FactTable(split, name, frame, table.lines, prefix)]
-        masks = ((SPLIT_NAMES[text], mask) for text, mask in frames.split_masks(name, table, roles))
-        return [
-            FactTable(split, name, frame.filter(mask), list(compress(table.lines, mask)), prefix)
-            for split, mask in masks
-        ]
+            yield split, frame, table.lines
+            return
+        for text, mask in frames.split_masks(name, table, roles):
+            yield text, frame.filter(mask), list(compress(table.lines, mask))
 
-    def _with_roles(
-        self, name: str, table: TextTable
-    ) -> tuple[TextTable, frames.Roles, str | None]:
-        """Return a table with a row for each fact, the roles of its columns, and the relation."""
+    def layout(self, name: str, table: TextTable) -> frames.Layout:
+        """Return which column of a table is which, given its first rows or all."""
         names, keep = table.names or (), self.given["keep"]
         if absent := [column for column in keep if column not in names]:
             raise DataError(f"{name}: no column {absent[0]!r} to keep; there are {list(names)}")
@@ -205,17 +220,49 @@ class _TableReader:
         columns |= dict(self.columns)
         relation_name, wide = self.given["relation_name"], self.given["wide"]
         if names and "relation" not in columns.keys() | frames.name_roles(names).keys():
-            wide = wide or (self.remembered.get("wide") and not relation_name)
+            wide = wide or bool(self.remembered.get("wide") and not relation_name)
             relation_name = relation_name or self.remembered.get("relation_name")
-        called: dict[str, str] = {}
-        if wide:
-            (table, called), columns = frames.long_table(name, table, columns, keep), {}
-        roles = frames.find_roles(name, table, columns, self.header, relation_name, keep)
-        called = called or {role: names[index] for role, index in roles.items() if names}
-        own = {role: column for role, column in called.items() if role != column}
-        reading = {"columns": own, "wide": wide, "relation_name": relation_name}
-        self.reading.update({key: value for key, value in reading.items() if value})
-        return table, roles, relation_name
+        context = columns, self.header, relation_name, keep
+        layout = frames.find_layout(name, table, *context, wide=wide)
+        if not self.sources.is_written:
+            called = {role: names[index] for role, index in layout.roles.items() if names}
+            own = {role: column for role, column in called.items() if role != column}
+            reading = {"columns": own, "wide": wide, "relation_name": relation_name}
+            self.reading.update({key: value for key, value in reading.items() if value})
+        return layout
+
+    def date_changes(
+        self, texts: Mapping[str, pl.DataFrame], where: Callable[[str], str], unit: Unit | None
+    ) -> dict[str, dict[str, str]]:
+        """Return new texts of dates as `find_changes` does, with a notice; none of `write`."""
+        if unit is Unit.INTEGER or self.sources.is_written:
+            return {}
+        form = self.given["date_format"] or self.remembered.get("date_format")
+        parts = [source_name(part) for _, part, _ in self.sources.facts]
+        from_excel = any(name.lower().endswith(EXCEL_SUFFIXES) for name in parts)
+        changed, form, note = find_changes(texts, where, form, self.on_error, from_excel)
+        self.reading.update({"date_format": form} if form else {})
+        if note:
+            warn(f"{parts[0]}: {note}", TilpNotice)
+        return changed
+
+
+def _where(facts: Sequence[FactTable], text: str) -> str:
+    """Return the file and line of the first fact with a date."""
+    for table in facts:
+        for row in zip(table.lines, table.frame["start"], table.frame["end"], strict=True):
+            if text in [(cell or "").strip() for cell in row[1:]]:
+                return f"{table.source}, line {row[0]}"
+    return facts[0].source
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, (str, Path))
+
+
+def source_name(source: Any) -> str:
+    """Return the name of a file or frame in messages."""
+    return str(source) if _is_path(source) else "the frame"
 
 
 def _stem(path: Path) -> str:
@@ -250,6 +297,7 @@ class Sources:
     facts: tuple[tuple[str, Any, str], ...]
     side_files: Mapping[str, Path] = field(default_factory=dict)  # entities, relations, attributes
     unit: Unit | None = None
+    reading: dict[str, Any] = field(default_factory=dict)  # of a graph that `write` wrote
 
     @property
     def with_ids(self) -> bool:
@@ -268,7 +316,7 @@ def find_sources(source: Any) -> Sources:
         folder = Path(source).expanduser()
         splits, side_files = _find_files(folder)
         facts = tuple((split, path, _prefix(path)) for split, path in splits.items())
-        return Sources(facts, side_files, tables.read_unit(folder))
+        return Sources(facts, side_files, *tables.read_note(folder))
     if not isinstance(source, Mapping):
         return Sources((("train", source, _prefix(source)),))
     for split in source:

@@ -204,13 +204,14 @@ def _is_header(cells: tuple[str, ...], _second: tuple[str, ...] = ()) -> bool:
     return cells[0].strip().lower() in _ID_NAMES
 
 
-def read_unit(folder: Path) -> Unit | None:
-    """Read the unit that `write` wrote beside the facts."""
+def read_note(folder: Path) -> tuple[Unit | None, dict[str, Any]]:
+    """Read what `write` wrote beside the facts: their unit, and how they were read before."""
     path = folder / "graph.json"
     if not path.is_file():
-        return None
+        return None, {}
     try:
-        return Unit(json.loads(path.read_text(encoding="utf-8"))["unit"])
+        note = json.loads(path.read_text(encoding="utf-8"))
+        return Unit(note["unit"]), checked_reading(note.get("reading"))
     except (ValueError, KeyError, TypeError, RecursionError) as failure:
         raise DataError(
             f"{path}: does not name a unit ({failure}); remove the file or write "
@@ -218,11 +219,9 @@ def read_unit(folder: Path) -> Unit | None:
         ) from failure
 
 
-def read_reading(folder: Path | str) -> dict[str, Any]:
-    """Read how the facts of a folder were read before `write` wrote them."""
-    note = json.loads((Path(folder).expanduser() / "graph.json").read_text(encoding="utf-8"))
+def checked_reading(reading: Any) -> dict[str, Any]:
+    """Return what there is to know of how a table was read; nothing that is of another type."""
     kinds = {"columns": dict, "wide": bool, "relation_name": str, "date_format": str}
-    reading = note.get("reading")
     items = reading.items() if isinstance(reading, dict) else ()
     return {name: value for name, value in items if isinstance(value, kinds.get(name, ()))}
 

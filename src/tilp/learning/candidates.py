@@ -19,6 +19,7 @@ from tilp.time import known_ends
 # When a candidate is a known answer, against the query's interval; the last that applies.
 KNOWN_KINDS = ("before", "after", "meeting", "touching")
 _UNIFORM_SHARE = 0.05  # of the prior: all entities get it alike
+_MAX_LISTED = 2**14  # candidates of a directed relation to score for their popularity alone
 
 
 class Mark(IntEnum):
@@ -104,6 +105,7 @@ class PopularityPrior:
     entity: Ids  # candidates that train has, ascending
     count: Indices  # how often train has each of them
     n_entities: int  # count of all entities
+    max_listed: int = _MAX_LISTED  # candidates of a directed relation that are listed, at most
     # Of relations and entities, and of relations: counts are of facts by a query's `latest`.
     starts: tuple[CountsByStart, CountsByStart] | None = None
 
@@ -127,7 +129,7 @@ class PopularityPrior:
             key = np.concatenate(list(_answer_keys(graph, graph.span("train"))))
             times = np.tile(train_starts(graph), 2)
             starts = CountsByStart(key, times), CountsByStart(key // n_entities, times)
-        return cls(offsets.astype(np.int64), entity, count, n_entities, starts)
+        return cls(offsets.astype(np.int64), entity, count, n_entities, starts=starts)
 
     def without(self, graph: TemporalGraph, facts: Indices) -> PopularityPrior:
         """Return the prior without some distinct facts of the graph that it was counted in."""
@@ -157,8 +159,26 @@ class PopularityPrior:
         return self._smooth(self.count, np.repeat(self._n_answers, np.diff(self.offsets)))
 
     def probabilities(self, relation: Ids, entity: Ids, latest: Indices) -> Floats:
-        """Return the probability of entities, each as an answer of a directed relation."""
-        return self._smooth(*self.counts(relation, entity, latest))
+        """Return the probability of entities, each as an answer; the least if it is not listed."""
+        count, total = self.counts(relation, entity, latest)
+        _, rows = self.listed
+        if len(rows) < len(self.entity):
+            keys = np.append(self._keys[rows], -1)
+            key = relation.astype(np.int64) * self.n_entities + entity
+            count = np.where(keys[np.searchsorted(keys[:-1], key)] == key, count, 0)
+        return self._smooth(count, total)
+
+    @cached_property
+    def listed(self) -> tuple[Indices, Indices]:
+        """Offsets of directed relations, and the most frequent candidates of each, as indices.
+
+        Scores list these and those that rules reach, so that a query costs the same in any graph.
+        """
+        relation = np.repeat(np.arange(self.n_directed), np.diff(self.offsets))
+        order = np.lexsort((-self.count, relation))
+        rank = np.arange(len(order)) - self.offsets[relation]
+        rows = np.sort(order[rank < self.max_listed])
+        return np.searchsorted(rows, self.offsets), rows
 
     def answer_probabilities(self, queries: QueryTable) -> Floats:
         """Return the probability of each query's answer, without the query's own fact."""
@@ -181,7 +201,9 @@ class PopularityPrior:
         """Return the row of each query's relation and time; offsets, entities, probabilities."""
         columns = np.stack([queries.directed_relation.astype(np.int64), queries.latest])
         (relation, latest), row = np.unique(columns, axis=1, return_inverse=True)
-        offsets, index = ranges_to_indices(self.offsets[relation], self.offsets[relation + 1])
+        bounds, rows = self.listed
+        offsets, index = ranges_to_indices(bounds[relation], bounds[relation + 1])
+        index = rows[index]
         of_row = np.repeat(np.arange(len(relation)), np.diff(offsets))
         count, total = self.counts(relation[of_row], self.entity[index], latest[of_row])
         mask = count > 0

@@ -17,6 +17,7 @@ from tilp._utils.files import load_or_compute, write_text
 from tilp._utils.memory import resident_bytes
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
+from tilp.features.entity_kinds import EntityKinds
 from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fit_log_linear, fold_index
 from tilp.features.paper.features import FEATURES
@@ -350,10 +351,13 @@ def learn_features(
             )
     else:
         full = LogLinearSettings(settings.walk_length, settings.without, seed=settings.seed)
+        counts_kinds = Part.KINDS not in settings.without and not data.walker.only_earlier
+        kinds = EntityKinds(data.walker.graph) if counts_kinds else None
         with stages("features") as advance:
             *by_fold, features = fit_log_linear(
-                scorer, folds, training, full, workers, folder=context.path("."), progress=advance
-            )
+                scorer, folds, training, full, workers,
+                kinds=kinds, folder=context.path("."), progress=advance,
+            )  # fmt: skip
         if Part.STACKING not in settings.without:
             held_out = data.ranker.queries
             facts = target_facts(data.walker.graph, settings.mining)
@@ -362,7 +366,7 @@ def learn_features(
                 None if (held_out.fact >= 0).any() or Part.VALID in settings.without else held_out
             )
             both = list(zip(folds, by_fold, strict=True))
-            unscaled = LogLinearScorer(scorer, features, settings.walk_length)
+            unscaled = LogLinearScorer(scorer, features, settings.walk_length, kinds=kinds)
             with stages("stack") as advance:
                 features = stack_terms(unscaled, both, facts, valid, full, workers, advance)
     return replace(fitted, features=features, seconds=stages.seconds)

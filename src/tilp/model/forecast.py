@@ -215,8 +215,6 @@ class ForecastRules(TILP):
 
         Args:
             new_facts: Facts in their splits, named as in `TILP.update`.
-            dates: What to do with a fact that has more dates than a known one (default
-                `"supersede"`).
             labels: What to do with a name that is the label of something known (default
                 `"refuse"`).
             progress: Called with the name of the stage, `count`, and the share that is done.

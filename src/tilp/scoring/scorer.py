@@ -194,9 +194,11 @@ class RuleScorer:
         return {name: value for name, value in vars(self).items() if name not in decoded}
 
     def _set_weights(self, weights: RuleWeights) -> None:
-        relations = np.repeat(np.arange(self.prior.n_directed), np.diff(self.prior.offsets))
+        offsets, rows = self.prior.listed
+        relations = np.repeat(np.arange(self.prior.n_directed), np.diff(offsets))
         self._weights = weights
-        self._prior_score = read_only(weights.prior[relations] * self.prior.probability)
+        self._prior_score = read_only(weights.prior[relations] * self.prior.probability[rows])
+        self._listed = offsets, read_only(self.prior.entity[rows])
         self._default = weights.prior * self.prior.min_probability
 
     def with_weights(self, weights: RuleWeights) -> RuleScorer:
@@ -236,7 +238,7 @@ class RuleScorer:
         walks, relation = applied.rows, queries.directed_relation
         answers = known.offsets, known.entity, known.mark - Mark.KNOWN
         learned = weights.rule, weights.factor, weights.walks_power
-        priors = relation, prior.offsets, prior.entity, self._prior_score
+        priors = relation, *self._listed, self._prior_score
         if prior.starts is not None:
             row, offsets, entity, probability = prior.by_start(self.fill_dates(queries))
             weight = np.empty(len(offsets) - 1)
@@ -252,7 +254,7 @@ class RuleScorer:
 
     def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
-        listed = np.diff(self.prior.offsets)[queries.directed_relation]
+        listed = np.diff(self._listed[0])[queries.directed_relation]
         return np.asarray(listed + self.walk_memory(queries))
 
     def walk_memory(self, queries: QueryTable) -> Floats:

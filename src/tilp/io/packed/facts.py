@@ -17,13 +17,13 @@ from tilp.graph.sources import SourceFiles
 from tilp.io import frames
 from tilp.io.packed.format import COLUMNS, ColumnWriter
 from tilp.io.packed.workspace import Workspace
-from tilp.io.read import Sources, regular_file
+from tilp.io.read import TableReader, regular_file, source_name
+from tilp.io.records import read_records
 from tilp.io.tables import PARQUET_SUFFIXES, as_polars, frame_batches, parquet_batches
 from tilp.io.text import TextTable, join_tables, text_batches
 from tilp.time import known_ends
 from tilp.types import OnError, Unit
 
-_HEADER_ROWS = 2  # rows that show whether the first is a fact
 _MAX_FACTS = 2**30 - 1  # so that the edges in both directions fit into 32 bits
 # The table of facts as they were read; the first four columns are their order.
 _FACTS: dict[Any, Any] = {
@@ -35,13 +35,6 @@ _FACTS: dict[Any, Any] = {
 _TRAIN: dict[Any, Any] = dict.fromkeys(("subject", "relation", "object", "fact"), pl.Int32)
 _TRAIN |= dict.fromkeys(("start", "end"), pl.Int64)
 _ORDER: dict[Any, Any] = {"split": pl.Int32, "number": pl.Int64}  # split and order of reading
-_DATES = """
-    SELECT text, count(date) FROM (
-        SELECT start AS text, 1 AS date FROM facts UNION ALL
-        SELECT "end", 1 FROM facts UNION ALL
-        SELECT '', NULL
-    ) GROUP BY text ORDER BY text
-"""
 # One large join or sort a query, since each of them needs most of the memory.
 _ENCODED = {
     "with_subjects": """
@@ -50,8 +43,8 @@ _ENCODED = {
         FROM facts
         JOIN entities ON facts.subject = entities.id
         JOIN relations ON facts.relation = relations.name
-        JOIN dates AS starts ON facts.start = starts.name
-        JOIN dates AS ends ON facts."end" = ends.name
+        JOIN starts ON facts.start = starts.name
+        JOIN ends ON facts."end" = ends.name
     """,
     "with_objects": """
         SELECT with_subjects.* EXCLUDE (row) REPLACE (entities.row AS object)
@@ -66,20 +59,20 @@ _SOURCES = """
 
 @contextmanager
 def _open_batches(
-    source: Any, columns: Mapping[str, str] | None, header: bool | None, size: int, work: Path
-) -> Iterator[tuple[str, int, dict[str, int], Iterator[TextTable]]]:
-    """Open whatever `read` takes for facts: its name, bytes, roles of columns, and batches."""
-    if columns and header is None:
-        header = True
-    name = _source_name(source)
+    source: Any, reader: TableReader, size: int, work: Path
+) -> Iterator[tuple[int, TextTable, Iterator[TextTable]]]:
+    """Open whatever `read` takes for facts: its bytes, its first rows, and batches of all."""
     with ExitStack() as stack:
         if isinstance(source, (str, Path)):
             path = stack.enter_context(regular_file(Path(source).expanduser()))
             n_bytes = path.stat().st_size
-            if path.suffix.lower() in PARQUET_SUFFIXES:
+            if (records := read_records(path, reader.given["sql"])) is not None:
+                tables = iter([records])
+            elif path.suffix.lower() in PARQUET_SUFFIXES:
                 tables = parquet_batches(path, size)
             else:
-                tables = text_batches(path, header, frames.is_header, size=size)
+                context = path, reader.header, frames.is_header
+                tables = text_batches(*context, min_columns=reader.min_columns, size=size)
         elif isinstance(source, pl.LazyFrame):
             path = work / "frame.parquet"
             try:
@@ -91,64 +84,82 @@ def _open_batches(
             frame = as_polars(source)
             n_bytes, tables = int(frame.estimated_size()), frame_batches(frame, size)
         first = [next(tables)]
-        while sum(len(table.frame) for table in first) < _HEADER_ROWS:
+        while sum(len(table.frame) for table in first) < frames.SAMPLE_ROWS:
             if (table := next(tables, None)) is None:
                 break
             first.append(table)
-        roles = frames.find_roles(name, join_tables(first), columns, header)
-        yield name, n_bytes, roles, chain(first, tables)
-
-
-def _source_name(source: Any) -> str:
-    return str(source) if isinstance(source, (str, Path)) else "the frame"
+        yield n_bytes, join_tables(first), chain(first, tables)
 
 
 def stage_facts(
-    workspace: Workspace,
-    sources: Sources,
-    columns: Mapping[str, str] | None,
-    header: bool | None,
-    size: int,
-    progress: Callable[[float], None],
+    workspace: Workspace, reader: TableReader, size: int, progress: Callable[[float], None]
 ) -> None:
     """Read all facts into the table `facts`, about `size` bytes at a time."""
     workspace.add("facts", pl.DataFrame(schema=_FACTS))
     any_table, count = False, 0
-    for index, (split, source, _) in enumerate(sources.facts):
+    sources = reader.sources.facts
+    for index, (split, source, _) in enumerate(sources):
         parts: dict[str, int] = {}  # by the text of the split
-        batches = _open_batches(source, columns, header, size, workspace.folder)
-        with batches as (name, n_bytes, roles, tables):
-            any_table |= "split" not in roles
+        name = source_name(source)
+        with _open_batches(source, reader, size, workspace.folder) as (n_bytes, first, tables):
+            layout = reader.layout(name, first)
+            any_table |= "split" not in layout.roles
             for n_tables, table in enumerate(tables, start=1):
-                frame = frames.fact_frame(name, table, roles)
-                marks = {m: build.encode_marks(frame, m, values) for m, values in MARKS.items()}
-                line = pl.Series(table.lines, dtype=pl.Int64)
-                frame = frame.with_columns(line=line, source=index, **marks)
-                split_frames = [(split, frame)]
-                if "split" in roles:
-                    masks = frames.split_masks(name, table, roles)
-                    split_frames = [(text, frame.filter(mask)) for text, mask in masks]
-                for text, rows in split_frames:
-                    number = SPLITS.index(frames.SPLIT_NAMES[text])
-                    part = parts.setdefault(text, len(parts))
-                    rows = rows.with_columns(split=number, part=part).fill_null("")
+                for text, frame, lines in reader.facts(name, table, layout, split):
+                    marks = {m: build.encode_marks(frame, m, values) for m, values in MARKS.items()}
+                    rows = frame.with_columns(
+                        line=pl.Series(lines, dtype=pl.Int64), source=index, **marks,
+                        split=SPLITS.index(frames.SPLIT_NAMES[text]),
+                        part=parts.setdefault(text, len(parts)),
+                    ).fill_null("")  # fmt: skip
                     workspace.add("facts", rows.select(*_FACTS).cast(_FACTS))
-                count += len(frame)
+                    count += len(frame)
                 share = min(n_tables * size / max(n_bytes, 1), 1.0)
-                progress((index + share) / len(sources.facts))
+                progress((index + share) / len(sources))
     if not any_table and not count:
         raise TilpError("there is nothing to read: the table is empty")
     if count > _MAX_FACTS:
         raise TilpError(f"{count:,} facts are more than the {_MAX_FACTS:,} that can be packed")
 
 
+def _stage_dates(workspace: Workspace, reader: TableReader, unit: Unit | None) -> build.DateTable:
+    """Return all dates, as `read` reads them; make tables of their indices, `starts` and `ends`."""
+    schema: dict[str, Any] = {"text": pl.String, "n": pl.Int64}
+    counts = {
+        role: pl.DataFrame(
+            workspace.rows(f'SELECT "{role}", count(*) FROM facts GROUP BY 1'), schema, orient="row"
+        )
+        for role in ("start", "end")
+    }
+
+    def where(date: str) -> str:
+        same = [text for frame in counts.values() for text in frame["text"] if text.strip() == date]
+        workspace.add("same", pl.DataFrame({"text": same}))
+        found = 'start IN (SELECT text FROM same) OR "end" IN (SELECT text FROM same)'
+        order = "ORDER BY source, part, line LIMIT 1"
+        [(source, line)] = workspace.rows(f"SELECT source, line FROM facts WHERE {found} {order}")
+        workspace.remove("same")
+        return f"{source_name(reader.sources.facts[source][1])}, line {line}"
+
+    changed = reader.date_changes(counts, where, unit)
+    new = {
+        role: frame.with_columns(pl.col("text").replace(changed.get(role, {})))
+        for role, frame in counts.items()
+    }
+    every = pl.concat([*new.values(), pl.DataFrame({"text": [""], "n": [0]})])
+    every = every.group_by("text").agg(pl.col("n").sum()).sort("text")
+    for role, frame in counts.items():
+        index = new[role]["text"].cast(pl.Enum(every["text"])).to_physical().cast(pl.Int32)
+        workspace.add(f"{role}s", pl.DataFrame({"name": frame["text"], "index": index}))
+    return build.DateTable.parse(every["text"], every["n"].to_numpy(), unit)
+
+
 def write_facts(
     workspace: Workspace,
     folder: Path,
-    sources: Sources,
+    reader: TableReader,
     relations: pl.DataFrame | None,
     unit: Unit | None,
-    on_error: OnError,
     progress: Callable[[float], None],
 ) -> dict[str, Any]:
     """Write facts, relations, dates and defects as `build_graph` makes them; return metadata.
@@ -159,11 +170,9 @@ def write_facts(
     used = workspace.rows("SELECT DISTINCT relation FROM facts ORDER BY relation")
     used_names = pl.Series([name for (name,) in used], dtype=pl.String)
     names = build.make_vocabulary("relation", relations, used_names)
-    texts, n_uses = zip(*workspace.rows(_DATES), strict=True)
-    dates = build.DateTable.parse(pl.Series(texts), np.array(n_uses, np.int64), unit)
-    for table, column in (("relations", names.ids), ("dates", dates.texts)):
-        index = pl.int_range(len(column), dtype=pl.Int32, eager=True)
-        workspace.add(table, pl.DataFrame({"name": column, "index": index}))
+    dates, sources = _stage_dates(workspace, reader, unit), reader.sources
+    index = pl.int_range(len(names), dtype=pl.Int32, eager=True)
+    workspace.add("relations", pl.DataFrame({"name": names.ids, "index": index}))
     by_source = workspace.rows(_SOURCES)
     files = SourceFiles.of((sources.facts[source][2], last) for source, last, _ in by_source)
     n_facts = max(sum(count for *_, count in by_source), 1)
@@ -178,7 +187,7 @@ def write_facts(
     counts, done = np.zeros(len(SPLITS), np.int64), 0
     none = {name: np.empty(0, kind) for name, kind in kinds.items()}
     workspace.add("repaired", pl.DataFrame(none | {"split": [], "number": []}).cast(_ORDER))
-    defects, marks = [pl.DataFrame(schema=DEFECT_SCHEMA)], set[str]()
+    defects, marks = [*reader.defects, pl.DataFrame(schema=DEFECT_SCHEMA)], set[str]()
     parts = (
         part
         for rows in workspace.slices("encoded")
@@ -197,8 +206,8 @@ def write_facts(
             "end_text": end,
             "source_line": files.encode(prefix, lines),
         }
-        rows = FactTable(SPLITS[split], _source_name(source), part, lines)
-        columns, _, found = build.repair_defects([rows], columns, dates, on_error)
+        rows = FactTable(SPLITS[split], source_name(source), part, lines)
+        columns, _, found = build.repair_defects([rows], columns, dates, reader.on_error)
         defects.append(found)
         marks.update(mark for mark in MARKS if columns[mark].any())
         frame = pl.DataFrame({name: columns[name].astype(kind) for name, kind in kinds.items()})
@@ -210,7 +219,7 @@ def write_facts(
     workspace.remove("encoded")
     _write_sorted(workspace, folder, kinds)
     all_defects = pl.concat(defects)
-    if on_error is OnError.RAISE and len(all_defects):
+    if reader.on_error is OnError.RAISE and len(all_defects):
         raise DataError(build.defect_message(all_defects))
     for mark in set(MARKS) - marks:
         (folder / f"{mark}.npy").unlink()
@@ -223,6 +232,7 @@ def write_facts(
         "bounds": [0, *np.cumsum(counts).tolist()],
         "marks": [mark for mark in MARKS if mark in marks],  # only these have a column
         "sources": asdict(files),
+        "reading": reader.reading,
     }
 
 

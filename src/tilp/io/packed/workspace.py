@@ -93,6 +93,7 @@ class Workspace:
         """Remove tables that are needed no more, for their room on disk."""
         for table in tables:
             self.rows(f"DROP VIEW {table}")
+            del self._parts[table]
             for path in (self.folder / table, *self.folder.glob(f"{table}-*")):
                 path.unlink(missing_ok=True)
 
