@@ -216,7 +216,7 @@ def _sign(folder, chance):
             content = _mutate_json(chance, content)
         content.pop("sha256", None)
         note.write_text(json.dumps({**content, "sha256": note_digest(content)}))
-    except (ValueError, AttributeError, TypeError, RecursionError):  # it is no longer a note
+    except (ValueError, AttributeError, TypeError, RecursionError, TilpError):  # no note any more
         return
 
 

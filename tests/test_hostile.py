@@ -14,6 +14,7 @@ from tilp._utils.files import note_digest
 from tilp.bench.jobs import Store
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.rules import parse_rule
+from tilp.time_prediction import TimeModel
 
 KINDS = (
     "table.tsv", "table.csv", "table.parquet", "table.jsonl", "table.xlsx", "table.sqlite",
@@ -86,3 +87,39 @@ def test_a_result_of_a_plan_that_is_nested_too_deeply_is_refused(tmp_path):
     (tmp_path / "runs" / "one.json").write_text("[" * 100_000)
     with pytest.raises(TilpError, match="remove it to run it again"):
         Store(tmp_path).load(SimpleNamespace(name="one"), "key")
+
+
+@pytest.mark.parametrize("settings", [3, {"max_rules": {}}])
+def test_settings_of_a_model_of_another_type_are_refused(inputs, tmp_path, settings):
+    folder = tmp_path / "model"
+    shutil.copytree(inputs.whole / "model-none", folder)
+    note = json.loads((folder / "model.json").read_text())
+    note["settings"] = settings if settings == 3 else {**note["settings"], **settings}
+    del note["sha256"]
+    (folder / "model.json").write_text(json.dumps({**note, "sha256": note_digest(note)}))
+    with pytest.raises(TilpError, match="a damaged model"):
+        tilp.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("edges", lambda edges: edges[::-1]),
+        ("edges", lambda edges: edges[1:]),
+        ("edges", lambda edges: edges.astype("datetime64[s]")),
+        ("start_{}_group", lambda group: group + 10**6),
+        ("start_{}_group", lambda group: group[::-1]),
+        ("start_{}_group", lambda group: group.astype(float)),
+        ("end_{}_sparse", lambda sparse: sparse[..., None]),
+        ("end_{}_sparse", lambda sparse: sparse[1:]),
+        ("end_{}_dense", lambda dense: dense * float("nan")),
+    ],
+)
+def test_arrays_of_a_time_model_that_do_not_fit_are_refused(inputs, name, change):
+    model = tilp.load(inputs.whole / "model-none")
+    arrays = model._fitted.time.to_arrays()
+    relations = tuple(model.graph.relations)
+    name = name.format(len(relations))  # of all relations together
+    TimeModel.from_arrays(arrays, relations)
+    with pytest.raises((DataError, ValueError)):
+        TimeModel.from_arrays({**arrays, name: change(arrays[name])}, relations)

@@ -130,7 +130,10 @@ def slow_bins(
             [binned(ends, int(t), int(t)) for t in times],
             [count(int(t)) for t in times],
         ]
-        if not of_end:
+        if of_end:
+            later = {r: t for r, t in starts.items() if t > origin}
+            kinds.append([binned(later, int(t), -1e6) for t in times])
+        else:
             kinds.append([binned(starts, int(t), -1e6) for t in times])
             kinds.append([binned(starts, int(t), 1e6) for t in times])
         for kind, values in enumerate(kinds):
@@ -367,6 +370,54 @@ def test_threads_do_not_change_the_weights(world: TemporalGraph) -> None:
             fitted.append(fit_time_model(world, TimeTraining(), workers).to_arrays())
     assert fitted[0].keys() == fitted[1].keys()
     assert all(np.array_equal(fitted[0][name], fitted[1][name]) for name in fitted[0])
+
+
+def test_a_packed_graph_gives_the_same_answers(world: TemporalGraph, tmp_path: Path) -> None:
+    world = world.canonical()  # a packed graph is in this order
+    tilp.write(world, tmp_path / "facts")
+    packed = tilp.pack(tmp_path / "facts", tmp_path / "packed")
+    answers = []
+    for graph in (world, packed):
+        with Workers(1) as workers:
+            learned = fit_time_model(graph, TimeTraining(), workers)
+        predictor = TimePredictor(learned, graph, tilp.rules.Phrasings())
+        rows = list(graph.rows("test"))[:5]
+        facts = (graph.fact(row) for row in rows)
+        queries = [tilp.Query(f.relation, f.subject, f.object) for f in facts]
+        answers.append([predictor.ask(query).to_json() for query in queries])
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("model", [
+    tilp.TILP(1, features="none", only_earlier=True, n_jobs=1), tilp.ForecastRules(n_jobs=1)
+])  # fmt: skip
+def test_models_of_earlier_facts_say_that_they_do_not_know_when(
+    model: tilp.TILP, world: TemporalGraph, tmp_path: Path
+) -> None:
+    fitted = tilp.load(model.fit(world).save(tmp_path / "model"))
+    fact = world.fact(0)
+    with pytest.raises(TilpError, match=r"forecaster, or was fitted with only_earlier.*to ask"):
+        fitted.predict_time(fact.subject, fact.relation, fact.object)
+    with pytest.raises(TilpError, match="no time model"):
+        fitted.evaluate_times("test")
+
+
+def test_an_end_lies_at_the_next_start() -> None:
+    """Lengths differ, but a stay ends as the next one begins."""
+    rng, rows = np.random.default_rng(5), []
+    for person in range(80):
+        times = 1900 + np.cumsum(rng.integers(2, 12, 5))
+        for stay in range(4):
+            place = f"town{rng.integers(9)}"
+            rows.append((f"p{person}", "lives in", place, int(times[stay]), int(times[stay + 1])))
+    hidden = rows[1::16]  # second stays
+    graph = small_graph([row for row in rows if row not in hidden])
+    with Workers(1) as workers:
+        learned = fit_time_model(graph, TimeTraining(), workers)
+    predictor = TimePredictor(learned, graph, tilp.rules.Phrasings())
+    queries = [tilp.Query("lives in", s, o, start) for s, _, o, start, _ in hidden]
+    found = [predictor.ask(query, 1).distributions["end"].mode for query in queries]
+    assert np.mean(np.array(found) == [row[4] for row in hidden]) >= 0.8
 
 
 def test_updates_bring_new_evidence(model: tilp.TILP) -> None:

@@ -10,7 +10,9 @@ from tilp._kernels.types import Array
 
 FAR = 2**60
 MAX_COUNT = 3  # counts of facts above are the same
-N_KINDS = 5  # nearest start, nearest end, count, first start, last start
+# Of a start: nearest start, nearest end, count, first start, last start; of an end: nearest start,
+# nearest end, count, next start after the given one.
+N_KINDS = 5
 
 
 class DateRuns(NamedTuple):
@@ -52,7 +54,7 @@ def fill_bins(
     the groups, and the bins of all candidates and groups, query by query, candidate by candidate.
     """
     n_queries = len(queries.fact)
-    n_kinds = 3 if of_end else N_KINDS
+    n_kinds = N_KINDS - of_end
     offsets = np.zeros(n_queries + 1, np.int64)
     n_cells = 0
     for query in range(n_queries):
@@ -95,8 +97,11 @@ def fill_bins(
                     )
                     bins[at + 1] = _nearest(of.end, of.end_fact, ends, time, time, left_out, edges)
                     if of_end:
-                        count = lower_bound(of.start, *starts, time)
-                        count -= lower_bound(of.start, *starts, origin + 1)
+                        later = lower_bound(of.start, *starts, origin + 1)
+                        count = lower_bound(of.start, *starts, time) - later
+                        bins[at + 3] = _nearest(
+                            of.start, of.start_fact, (later, starts[1]), -FAR, time, left_out, edges
+                        )
                     else:
                         count = lower_bound(of.start, *starts, time + 1) - starts[0]
                         count -= lower_bound(of.end, *ends, time) - ends[0]

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from tilp._kernels.date_evidence import N_KINDS, DateTable, add_date_likelihood, date_scores
 from tilp._utils.arrays import Floats, Ints
+from tilp._utils.files import check_arrays
 from tilp._utils.random import keyed_sample, keyed_uniform
 from tilp.graph import TemporalGraph
 from tilp.parallel import Workers
@@ -82,7 +83,28 @@ class TimeModel:
             )
             for side in ("start", "end")
         )
-        return cls(tuple(relations), arrays["edges"], start, end)
+        model = cls(tuple(relations), arrays["edges"], start, end)
+        model._check()
+        return model
+
+    def _check(self) -> None:
+        """Refuse weights that do not fit together: kernels trust them."""
+        check_arrays({"edges": self.edges}, {"edges": ("i8", (None,))})
+        width, n_relations = 2 * len(self.edges) + 2, len(self.relations)
+        for side, features in ((self.start, START_FEATURES), (self.end, END_FEATURES)):
+            for index, weights in enumerate(side):
+                group = weights.group
+                dense, rows = ("f8", (len(features),)), ("f8", (len(group), width))
+                shapes = {"dense": dense, "group": ("i8", (None,)), "sparse": rows}
+                check_arrays(vars(weights), shapes)
+                n_groups = 3 * N_KINDS * (_SAME if index == n_relations else 2 * n_relations)
+                in_order = np.all(np.diff(group, prepend=-1) > 0)
+                if not in_order or np.any(group >= n_groups):
+                    raise ValueError("groups of evidence are out of order or range")
+                if not np.isfinite(weights.dense).all() or not np.isfinite(weights.sparse).all():
+                    raise ValueError("a weight of the time model is no number")
+        if np.any(np.diff(self.edges) <= 0):
+            raise ValueError("edges of distances are out of order")
 
     def for_relations(self, relations: Sequence[str]) -> TimeModel:
         """Return the weights for the relations of another graph; new ones get the densities."""

@@ -74,10 +74,8 @@ class ModelView:
         self, subject: str, relation: str, object: str, start: Any, end: Any, at: Any, k: int
     ) -> dict[str, Any]:
         """Return when a fact holds as JSON, and perhaps whether it holds at a date."""
-        query, predictor = (
-            Query(relation, subject, object, start, end),
-            self._model.time_predictor(),
-        )
+        query = Query(relation, subject, object, start, end)
+        predictor = self._model.time_predictor()
         answer = predictor.ask(query, k).to_json()
         return answer if at is None else {**answer, "holds": predictor.holds(query, at)}
 
