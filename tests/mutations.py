@@ -206,7 +206,7 @@ def _sign(folder, chance):
     try:
         content = json.loads(note.read_bytes())
         names = {"rules": "rules.jsonl", "features": "features.npz", "attention": "attention.npz"}
-        names |= {"weights": "weights.npz", "time": "time.npz"}
+        names |= {"weights": "weights.npz"}
         for key, name in names.items():
             if content.get(f"{key}_sha256"):
                 content[f"{key}_sha256"] = file_digest(folder / name)
@@ -214,7 +214,7 @@ def _sign(folder, chance):
             content = _mutate_json(chance, content)
         content.pop("sha256", None)
         note.write_text(json.dumps({**content, "sha256": note_digest(content)}))
-    except (ValueError, AttributeError, TypeError, RecursionError):  # it is no longer a note
+    except (ValueError, AttributeError, TypeError, RecursionError, TilpError):  # no note any more
         return
 
 

@@ -15,7 +15,6 @@ import pytest
 import tilp
 from bench_plans import SMALL, WORLD, written
 from report_tables import Tables, markdown_tables
-from tilp import TILP, TILPConfig
 from tilp._utils.files import locked
 from tilp.bench import (
     Source,
@@ -27,8 +26,8 @@ from tilp.bench import (
 )
 from tilp.bench.data import Biased, Release
 from tilp.bench.experiment import share_text
-from tilp.bench.jobs import Job, Store, Workspace, merge_jobs, run_jobs
-from tilp.bench.methods import Method, ReachedOnly, shared_model
+from tilp.bench.jobs import Job, Store, merge_jobs, run_jobs
+from tilp.bench.methods import Method, ReachedOnly
 from tilp.errors import TilpError
 from tilp.forecasting import ForecastSettings, TimestampRules
 from tilp.graph import QueryTable
@@ -131,33 +130,17 @@ def test_biased_data_are_measured_with_removed_facts_known(small):
     assert result["figures"]["enumerate average"] == evaluation.metrics().to_json()
 
 
-def test_methods_that_only_score_differently_share_a_model_until_the_plan_is_done(tmp_path):
-    text = """
-    title = "released"
-    [methods.one]
-    base = "rules"
-    max_length = 1
-    [methods.reached]
-    base = "rules"
-    max_length = 1
-    reached_only = true
-    [[experiment]]
-    name = "released"
-    kind = "compare"
-    methods = ["one", "reached"]
-    setting = "release"
-    folder = "rel"
-    """
-    for folder in (tmp_path / "data", tmp_path / "data" / "rel"):
-        tilp.write(WORLD.graph, folder)
-    plan, source = load_plan(written(tmp_path, text)), Source("data", tmp_path / "data")
+def test_a_folder_that_another_process_works_in_is_refused(tmp_path):
     (tmp_path / "out" / "runs").mkdir(parents=True)
     with locked(tmp_path / "out"), pytest.raises(TilpError, match="another process is at work"):
-        run_plan(plan, [source], tmp_path / "out", threads=1)
-    done = run_plan(plan, [source], tmp_path / "out", threads=1)
-    assert done.ran == 2 and not (tmp_path / "out" / "unfinished").exists()
-    first, second = (result["seconds"] for result in done.results.done.values())
-    assert first["mine"] == second["mine"] and first["evaluate"] != second["evaluate"]
+        run_plan(load_plan("quick"), [WORLD], tmp_path / "out", threads=1)
+
+
+def test_runs_of_other_code_are_not_taken(small, monkeypatch):
+    plan, out, _, _ = small
+    job = plan.experiments[0].jobs(WORLD)[0]
+    monkeypatch.setattr("tilp.bench.jobs.code_versions", lambda: {"code": "another"})
+    assert Store(out).load(job, job.key()) is None
 
 
 def test_forecasts_know_all_that_is_dated_before_the_query(tmp_path):
@@ -239,24 +222,6 @@ def test_runs_of_one_name_that_differ_are_refused(tmp_path):
     with pytest.raises(TilpError, match="two different runs"):
         merge_jobs([job, other])
     assert merge_jobs([job, replace(job)]) == [job]
-
-
-def test_models_of_other_code_are_not_taken(tmp_path, monkeypatch):
-    workspace = Workspace(tmp_path / "job", tmp_path / "shared", 1, lambda _stage, _share: None)
-    fits = []
-
-    def make():
-        fits.append(1)
-        return TILP(1, features="none", n_jobs=1, config=TILPConfig(sample=30))
-
-    model, seconds = shared_model(make, WORLD.graph, workspace)
-    assert seconds["mine"] > 0
-    again, noted = shared_model(make, WORLD.graph, workspace)
-    assert noted == seconds and again.rules() == model.rules()
-    assert len(list((tmp_path / "shared").glob("*.json"))) == 1
-    monkeypatch.setattr("tilp.bench.jobs.code_versions", lambda: {"code": "another"})
-    shared_model(make, WORLD.graph, replace(workspace, folder=tmp_path / "other"))
-    assert len(list((tmp_path / "shared").glob("*.json"))) == 2
 
 
 def test_the_file_to_walk_on_is_part_of_what_decides(tmp_path):

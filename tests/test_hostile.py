@@ -86,3 +86,15 @@ def test_a_result_of_a_plan_that_is_nested_too_deeply_is_refused(tmp_path):
     (tmp_path / "runs" / "one.json").write_text("[" * 100_000)
     with pytest.raises(TilpError, match="remove it to run it again"):
         Store(tmp_path).load(SimpleNamespace(name="one"), "key")
+
+
+@pytest.mark.parametrize("settings", [3, {"max_rules": {}}])
+def test_settings_of_a_model_of_another_type_are_refused(inputs, tmp_path, settings):
+    folder = tmp_path / "model"
+    shutil.copytree(inputs.whole / "model-none", folder)
+    note = json.loads((folder / "model.json").read_text())
+    note["settings"] = settings if settings == 3 else {**note["settings"], **settings}
+    del note["sha256"]
+    (folder / "model.json").write_text(json.dumps({**note, "sha256": note_digest(note)}))
+    with pytest.raises(TilpError, match="a damaged model"):
+        tilp.load(folder)

@@ -269,7 +269,9 @@ def test_training_queries_are_asked_as_long_after_the_evidence_as_valid_ones():
     lag = (queries.start - 1 - queries.latest)[dated]
     assert (queries.latest[~dated] == OPEN_END).all()
     assert lag.min() == valid.min() - 1 - last == 0
-    assert lag.max() <= valid.max() - 1 - last and len(set(lag.tolist())) > 5
+    span = valid.max() - last
+    assert span <= lag.max() <= 2 * span - 1 and len(set(lag.tolist())) > 5
+    assert 0.3 < (lag < span).mean() < 0.7  # as after train, or as after valid
     n = len(queries) // 2
     assert (queries.latest[:n] == queries.latest[n:]).all()
     random = forecast_queries(small_world(), np.asarray(small_world().targets), 0)

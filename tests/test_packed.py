@@ -32,7 +32,7 @@ from tilp.io.packed.open import PackedNames, open_packed
 from tilp.io.packed.workspace import Workspace
 from tilp.types import OnError, Unit
 from tilp.walks import MiningSettings, Walker, mine
-from tilp.walks.edges import build_edges, inverse_edges, sum_over_targets
+from tilp.walks.walker import build_edges, inverse_edges, sum_over_targets
 
 SPARSE = 60  # bytes: a line or two at a time, a name or two of each run, a few edges
 

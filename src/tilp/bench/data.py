@@ -88,7 +88,6 @@ class Case:
     learned: TemporalGraph
     applied: TemporalGraph  # evidence of the queries
     known: TemporalGraph  # with the queries' split, and the known answers to filter
-    shared: bool = False  # whether other runs use the same model
     # Splits whose facts before a query are its evidence; None for train, whatever the dates.
     evidence: tuple[str, ...] | None = None
 
@@ -103,7 +102,6 @@ class Setting(ABC):
 
     kind: ClassVar[str]
     seeded: ClassVar[bool] = False  # whether another seed gives other graphs
-    shares_models: ClassVar[bool] = False  # whether several runs use one model
 
     @property
     def name(self) -> str:
@@ -209,7 +207,7 @@ class Release(Setting):
     folder: str
     background: str | None = None
 
-    kind, shares_models = "release", True
+    kind = "release"
 
     @property
     def name(self) -> str:
@@ -218,7 +216,7 @@ class Release(Setting):
 
     def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         splits = released(source.graph, source.within(self.folder), self.background)
-        return Case(splits.learned, splits.applied, splits.graph, shared=True)
+        return Case(splits.learned, splits.applied, splits.graph)
 
     def identity(self, source: Source) -> dict[str, Any]:
         folder, digest = source.within(self.folder), hashlib.sha256()

@@ -35,12 +35,6 @@ class EvaluationJob(Job):
         parts += [unique_file_name(self.method.name), str(self.seed)]
         return ".".join(parts if self.split == "test" else [*parts, self.split])
 
-    @property
-    def group(self) -> str:
-        if not self.setting.shares_models:
-            return self.name
-        return f"{self.source.name}.{self.method.base}.{self.seed}"
-
     def identity(self) -> dict[str, Any]:
         setting, method = self.setting.identity(self.source), self.method.identity(self.seed)
         decisive = {"setting": setting, "method": method, "seed": self.seed, "split": self.split}

@@ -8,13 +8,12 @@ import json
 import shutil
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from itertools import groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,7 +31,6 @@ class Workspace:
     """Where and how a job is run; a job that was killed continues from what `folder` holds."""
 
     folder: Path
-    shared: Path  # folder for models that several jobs use
     threads: int  # results do not depend on it
     advance: Progress
 
@@ -45,11 +43,6 @@ class Job(ABC):
     def name(self) -> str:
         """A readable name, unique within a plan."""
 
-    @property
-    def group(self) -> str:
-        """Jobs of one group use the same model, and run one after the other."""
-        return self.name
-
     @abstractmethod
     def identity(self) -> dict[str, Any]:
         """Return all that decides the result, apart from the code."""
@@ -59,13 +52,9 @@ class Job(ABC):
         """Run it, and return plain values."""
 
     def key(self) -> str:
-        return digest_of(self.identity())
-
-
-def digest_of(decisive: Mapping[str, Any]) -> str:
-    """Return the digest of what decides a result, and of the code that computes it."""
-    text = json.dumps({**code_versions(), **decisive}, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+        """Return the digest of what decides the result, and of the code that computes it."""
+        text = json.dumps({**code_versions(), **self.identity()}, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def merge_jobs(jobs: Iterable[Job]) -> list[Job]:
@@ -97,7 +86,6 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self._runs, self.work = folder / "runs", folder / "unfinished"
-        self.shared = self.work / "shared"
 
     def clear(self, work: Path) -> None:
         """Remove a working folder, and the folder around it if it was the last."""
@@ -158,24 +146,12 @@ def run_jobs(
 
 def _run_pooled(jobs: Sequence[Job], store: Store, threads: int, processes: int) -> Iterator[Ended]:
     threads = max(1, threads // processes)
-    ordered = sorted(jobs, key=lambda job: job.group)
-    # The first job of a group makes the model that the others use: they run one after the other.
-    groups = (list(group) for _, group in groupby(ordered, lambda job: job.group))
     quiet = partial(warnings.simplefilter, "ignore", TilpWarning)  # they came when the plan began
     with ProcessPoolExecutor(processes, get_context("spawn"), quiet) as pool:
-        under_way: dict[Future[Ended], list[Job]] = {}
-
-        def begin(group: list[Job]) -> None:
-            under_way[pool.submit(_run_job, group[0], store, threads)] = group[1:]
-
-        for group in islice(groups, processes):
-            begin(group)
+        runs = [pool.submit(_run_job, job, store, threads) for job in jobs]
         try:
-            while under_way:
-                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                    if following := under_way.pop(future) or next(groups, []):
-                        begin(following)
-                    yield future.result()
+            for done in as_completed(runs):
+                yield done.result()
         except BrokenProcessPool as failure:
             remedy = "run the same command again with fewer runs at a time: finished runs are kept"
             ended = "the process of a run ended by itself, perhaps for lack of memory"
@@ -191,7 +167,7 @@ def _run_job(job: Job, store: Store, threads: int, watcher: Watcher | None = Non
         if (result := store.load(job, key)) is not None:
             return job, result, False
         folder = store.work / f"{job.name}-{key[:12]}"
-        result = store.save(job, key, job.run(Workspace(folder, store.shared, threads, advance)))
+        result = store.save(job, key, job.run(Workspace(folder, threads, advance)))
         store.clear(folder)
     except TilpError as failure:
         return job, str(failure), False

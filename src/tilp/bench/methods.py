@@ -1,9 +1,8 @@
 """Methods that a plan can compare: forms of TILP, timestamp rules, forecasts and baselines."""
 
 import inspect
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Annotated, Any, Self
@@ -11,14 +10,14 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from tilp.bench.data import Case
-from tilp.bench.jobs import Workspace, digest_of
+from tilp.bench.jobs import Workspace
 from tilp.bench.report import TEXTS
 from tilp.bench.schema import Table, check_keys, one_of, read_value
 from tilp.errors import TilpError
 from tilp.evaluation import popularity, recurrence
 from tilp.forecasting import ForecastSettings, TimestampRules
-from tilp.graph import QueryTable, TemporalGraph
-from tilp.model import TILP, TILPConfig, load
+from tilp.graph import QueryTable
+from tilp.model import TILP, TILPConfig
 from tilp.scoring import Scorer, Scores
 from tilp.scoring.scores import ScoreFunction
 
@@ -36,8 +35,6 @@ _BASELINES = {"popularity": popularity, "recurrence": recurrence}
 _ABOUT: Mapping[str, str] = TEXTS["methods"]
 # Types that a value may have, by that of the default; an integer is a number too.
 _LIKE: Mapping[type, set[type]] = {bool: {bool}, int: {int}, float: {int, float}}
-
-MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
 
 
 @dataclass(frozen=True)
@@ -106,15 +103,11 @@ class Method:
         return TILP.from_options(**options, random_state=seed, n_jobs=threads)
 
     def _learn_tilp(self, case: Case, seed: int, workspace: Workspace) -> Learned:
-        make = partial(self.tilp, seed, workspace.threads)
-        if case.shared:
-            model, seconds = shared_model(make, case.learned, workspace)
-        else:
-            model = make().fit(case.learned, folder=workspace.folder, progress=workspace.advance)
-            seconds = model.seconds
+        model = self.tilp(seed, workspace.threads)
+        model.fit(case.learned, folder=workspace.folder, progress=workspace.advance)
         scorer = model.scorer(case.applied)
         scores = ReachedOnly(scorer) if self.choices.get(_REACHED) else scorer
-        return Learned(scores, dict(seconds), len(model.rules()))
+        return Learned(scores, dict(model.seconds), len(model.rules()))
 
     def _learn_timed(self, case: Case, seed: int, workspace: Workspace) -> Learned:
         # These rules are mined from the graph itself, so it must hold nothing but training facts.
@@ -179,22 +172,6 @@ def _parameters(base: str) -> dict[str, Any]:
         defaults = {argument.name: argument.default for argument in fields(_TIMED[base])}
         defaults |= {_PLAIN: False} if base == "timestamps" else {}
     return {name: default for name, default in defaults.items() if name not in _OF_THE_RUN}
-
-
-def shared_model(
-    make: MakeModel, graph: TemporalGraph, workspace: Workspace
-) -> tuple[TILP, Mapping[str, float]]:
-    """Return the model of a graph, of an earlier job or fitted now, and its seconds by stage."""
-    settings = make().settings.to_json()
-    digest = digest_of({"graph": graph.fingerprint(), "settings": settings})[:16]
-    folder, note = workspace.shared / digest, workspace.shared / f"{digest}.json"
-    if folder.exists():
-        return load(folder), json.loads(note.read_text(encoding="utf-8"))
-    model = make().fit(graph, folder=workspace.folder / "whole", progress=workspace.advance)
-    workspace.shared.mkdir(parents=True, exist_ok=True)
-    note.write_text(json.dumps(model.seconds), encoding="utf-8")
-    model.save(folder)
-    return model, model.seconds
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,6 @@ def run_plan(
                 results.done[job.name] = result
             if watcher:
                 watcher.ends(job, outcome, position, len(jobs))
-        store.clear(store.shared)
         report = Report(plan.name, plan.title, results)
         _write_overview(report, plan, sources, command)
         for experiment in plan.experiments:

@@ -19,10 +19,7 @@ FORMS = {  # what --date-format may say besides a format of strptime
     "seasons": "as seasons, from one year to the next",
     "excel": "as Excel's numbers of days",
 }
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june", "july"),
-    *("august", "september", "october", "november", "december"),
-)
+_MONTHS = "january february march april may june july august september october november december"
 _NAME, _TH = r"([a-z]{3,9})\.?", r"(?:st|nd|rd|th)?"
 _TIME = re.compile(r"[ T]+\d{1,2}:\d\d[:.\d]*( ?[ap]m)?( ?(z|utc|gmt|[+-]\d\d:?\d\d))?$", re.I)
 _PLAIN = r"^(\d{1,4}|\d{9,18}|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8]))$"  # say one thing
@@ -125,20 +122,13 @@ def read_query_date(text: str, role: str, form: str | None, unit: Unit) -> str:
 
 def find_changes(
     texts: Mapping[str, pl.DataFrame], where: Callable[[str], str], form: str | None,
-    on_error: OnError, *, from_excel: bool = False,
+    on_error: OnError, from_excel: bool,
 ) -> tuple[dict[str, dict[str, str]], str | None, str]:  # fmt: skip
     """Return new texts of dates, as `parse_date` reads them, their form if only one, and a note.
 
-    Args:
-        texts: The distinct texts of start and end (column text) and how often each occurs (n).
-        where: Returns the file and line of the first fact with a date, for messages.
-        form: As for `read_date`.
-        on_error: What to do with defects.
-        from_excel: Whether whole numbers may be Excel's days.
-
-    Raises:
-        DataError: Day and month cannot be told apart, or more than a fifth of a column is
-            unreadable and defects are to be repaired; the message says which option helps.
+    `texts` are the distinct ones of start and end and their counts n; `where` finds the file and
+    line of a text. Raises an error with the option that helps if day and month cannot be told
+    apart, or if more than a fifth of a column is unreadable and defects are to be repaired.
     """
     may_skip = form in (None, "day-first", "month-first")
     counts, plain = {}, {}
@@ -253,7 +243,9 @@ def _all_excel(texts: Iterable[str]) -> bool:
 
 
 def _month(name: str) -> int:
-    return next((i for i, month in enumerate(_MONTHS, start=1) if month.startswith(name)), 0)
+    return next(
+        (i for i, month in enumerate(_MONTHS.split(), start=1) if month.startswith(name)), 0
+    )
 
 
 def _iso(year: str, month: int, day: str | None = None) -> str | None:

@@ -13,6 +13,7 @@ from tilp.io.date_shapes import looks_like_date
 from tilp.io.text import TextTable
 from tilp.time import parse_date
 from tilp.time.dates import DateKind
+from tilp.types import OnError
 
 Roles = dict[str, int]  # indices of columns by role
 Chosen = Mapping[str, str] | None  # names of columns by role, if the caller says which is which
@@ -270,11 +271,18 @@ def long_table(name: str, table: TextTable, layout: Layout) -> tuple[TextTable, 
     return TextTable(new_names, long.select(*others, "r", "o"), lines), roles
 
 
-def full_rows(table: TextTable, roles: Roles, name: str) -> pl.Series:
+def full_rows(table: TextTable, roles: Roles, name: str, on_error: OnError) -> pl.Series:
     """Return the mask of rows whose subject, relation and object are not empty."""
     mask = pl.repeat(True, len(table.frame), dtype=pl.Boolean, eager=True)
-    for role in sorted(_KEY_ROLES & roles.keys()):
-        mask &= as_text(table.frame.to_series(roles[role]), name, role).fill_null("") != ""
+    for role in [role for role in FACT_COLUMNS[:3] if role in roles]:
+        cells = as_text(table.frame.to_series(roles[role]), name, role)
+        mask &= (known := cells.fill_null("") != "")
+        if on_error is OnError.RAISE and not known.all():
+            raise DataError(
+                f"{name}, line {first_line(table, ~known)}: column {roles[role] + 1} ({role}) is "
+                "empty; every fact has a subject, a relation and an object. Fill it in or remove "
+                "the row, or leave it out (--on-error skip)."
+            )
     return mask
 
 
@@ -325,13 +333,7 @@ def fact_frame(
             value = relation_name if role == "relation" else None
             columns[role] = pl.repeat(value, len(table.frame), dtype=pl.String, eager=True)
             continue
-        column = columns[role] = as_text(table.frame.to_series(index), name, role)
-        if role in _KEY_ROLES and (absent := column.fill_null("") == "").any():
-            raise DataError(
-                f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is empty; "
-                "every fact has a subject, a relation and an object. Fill it in or remove the row, "
-                "or leave it out (--on-error skip)."
-            )
+        columns[role] = as_text(table.frame.to_series(index), name, role)
     for mark, (values, meaning) in _MARKS.items():
         if mark not in roles:
             continue

@@ -25,11 +25,8 @@ from tilp.io.records import EXCEL_SUFFIXES, is_database
 from tilp.io.text import TextTable
 from tilp.types import OnError, Unit, choose
 
-_SUFFIXES = (
-    *(".tsv", ".txt", ".csv", ".jsonl", ".ndjson"),
-    *tables.PARQUET_SUFFIXES,
-    *EXCEL_SUFFIXES,
-)
+_TEXT = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson")
+_SUFFIXES = (*_TEXT, *tables.PARQUET_SUFFIXES, *EXCEL_SUFFIXES)
 _ID_FILES = {"entity2id": "entities", "relation2id": "relations"}  # entities.tsv replaces them
 _PADDING = ("0", "-1")  # last of five columns, in folders with such files
 
@@ -98,7 +95,8 @@ def read(
         warn_of_defects(graph)
         return graph
     sources = find_sources(source)
-    reader = TableReader.of(sources, columns, header, on_error, given, like)
+    remembered = {} if like is None else like.reading
+    reader = TableReader(sources, columns or {}, header, on_error, given, remembered)
     files = dict(sources.side_files)
     attributes = files.pop("attributes", None)
     labels: dict[str, Any] = {
@@ -137,7 +135,7 @@ def read(
     return graph
 
 
-@dataclass(frozen=True)
+@dataclass
 class TableReader:
     """Reads tables of facts with the same options; gathers what is not in their facts."""
 
@@ -146,27 +144,24 @@ class TableReader:
     header: bool | None
     on_error: OnError
     given: Mapping[str, Any]  # relation_name, wide, keep, sql, date_format
-    remembered: Mapping[str, Any]  # of a graph that was read alike
-    reading: dict[str, Any] = field(default_factory=dict)
+    remembered: Mapping[str, Any] = field(default_factory=dict)  # of a graph that was read alike
+    reading: dict[str, Any] = field(init=False)
     defects: list[pl.DataFrame] = field(default_factory=list)
     values: dict[str, list[tuple[pl.Series, Floats]]] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls, sources: "Sources", columns: Mapping[str, str] | None, header: bool | None,
-        on_error: OnError, given: Mapping[str, Any], like: TemporalGraph | None = None,
-    ) -> "TableReader":  # fmt: skip
-        """Check options, of which `given` holds those that are not named here."""
-        check_form(given["date_format"])
-        name, wide = given["relation_name"], given["wide"]
-        if name is not None and (wide or "relation" in (columns or {}) or not name):
+    def __post_init__(self) -> None:
+        """Check options."""
+        check_form(self.given["date_format"])
+        name, wide = self.given["relation_name"], self.given["wide"]
+        if name is not None and (wide or "relation" in self.columns or not name):
             relation = "relation_name goes with neither wide nor a relation column"
             raise TilpError(f"{relation}, nor is it ''")
-        if given["sql"] is not None and not all(_is_path(part) for _, part, _ in sources.facts):
+        paths = [_is_path(part) for _, part, _ in self.sources.facts]
+        if self.given["sql"] is not None and not all(paths):
             raise TilpError("sql is for files of SQLite or DuckDB, not for frames")
-        header = True if header is None and (columns or wide) else header
-        remembered = {} if like is None else like.reading
-        return cls(sources, columns or {}, header, on_error, given, remembered, sources.reading)
+        if self.header is None and (self.columns or wide):
+            self.header = True
+        self.reading = dict(self.sources.reading)
 
     @property
     def min_columns(self) -> int:
@@ -192,8 +187,8 @@ class TableReader:
     ) -> Iterator[tuple[str, pl.DataFrame, Sequence[int]]]:
         """Yield facts and their lines, with the split, or for each text in a column of splits."""
         table, roles = frames.long_table(name, table, layout)
-        full = frames.full_rows(table, roles, name)
-        if self.on_error is not OnError.RAISE and not full.all():
+        full = frames.full_rows(table, roles, name, self.on_error)
+        if not full.all():
             defect = (Defect.EMPTY_NAME.value, "", "", "row skipped")
             rows = [(split, name, line, *defect) for line in compress(table.lines, ~full)]
             self.defects.append(pl.DataFrame(rows, schema=DEFECT_SCHEMA, orient="row"))
@@ -245,8 +240,7 @@ class TableReader:
         form = self.given["date_format"] or self.remembered.get("date_format")
         parts = [source_name(part) for _, part, _ in self.sources.facts]
         from_excel = any(name.lower().endswith(EXCEL_SUFFIXES) for name in parts)
-        found = find_changes(texts, where, form, self.on_error, from_excel=from_excel)
-        changed, form, note = found
+        changed, form, note = find_changes(texts, where, form, self.on_error, from_excel)
         self.reading.update({"date_format": form} if form else {})
         if note:
             warn(f"{parts[0]}: {note}", TilpNotice)

@@ -71,7 +71,8 @@ class TrainingExamples:
 def forecast_queries(graph: TemporalGraph, facts: Indices, seed: int) -> QueryTable:
     """Return facts as queries in both directions whose evidence ends some time before them.
 
-    How long before is drawn from what the facts of valid have, which may start long after train.
+    How long before is drawn from what the facts of valid have, which may start long after train,
+    and from as much again after valid: queries to come start there.
     """
     queries = QueryTable.of_facts(graph, facts, walked=True)
     start = known_ends(graph.start, graph.end)[0]
@@ -79,7 +80,8 @@ def forecast_queries(graph: TemporalGraph, facts: Indices, seed: int) -> QueryTa
     train, valid = (part[np.abs(part) < FAR] for part in parts)
     if not len(valid) or not len(train):
         return queries.only_earlier()
-    lags = np.maximum(np.sort(valid) - 1 - train.max(), 0)
+    lags = np.maximum(valid - 1 - train.max(), 0)
+    lags = np.sort(np.concatenate([lags, lags + max(int(valid.max() - train.max()), 0)]))
     # Another seed than that of folds: all of these have the same lags.
     lag = lags[(keyed_uniform(seed + 2, queries.fact) * len(lags)).astype(np.int64)]
     dated = np.abs(queries.start) < FAR

@@ -153,7 +153,7 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         fitted = FittedModel(rules, weights, curve, features, net=net, updates=updates)
     except OSError as failure:
         raise TilpError(f"{folder}: the model cannot be read: {failure}") from failure
-    except (KeyError, IndexError, TypeError, ValueError, DataError) as failure:
+    except (LookupError, AttributeError, TypeError, ValueError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
     return settings, graph, fitted
 

@@ -764,7 +764,12 @@ class TILP(Params):
             True
         """
         state = saved_state(folder)
-        model = cls.from_parts(*load_model(folder))
+        parts = load_model(folder)
+        try:
+            model = cls.from_parts(*parts)
+        except TypeError as failure:
+            message = f"{folder}: a damaged model (its settings: {failure}); fit it again"
+            raise TilpError(message) from failure
         model._saved = state
         return model
 

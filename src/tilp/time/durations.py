@@ -87,13 +87,6 @@ class Durations:
         """Expected length of each relation's intervals."""
         return self.mu + self.sigma * _hazard(self.mu / self.sigma)
 
-    @property
-    def deviation(self) -> Floats:
-        """Standard deviation of the length of each relation's intervals."""
-        ratio = self.mu / self.sigma
-        hazard = _hazard(ratio)
-        return np.asarray(self.sigma * np.sqrt(1.0 - hazard * (ratio + hazard)))
-
     def frame(self) -> pl.DataFrame:
         """Return a row for each relation: parameters, mean, and count of complete intervals."""
         return pl.DataFrame(

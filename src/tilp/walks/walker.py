@@ -13,15 +13,24 @@ from numpy.typing import NDArray
 
 from tilp._kernels import types as kernels
 from tilp._kernels.search import find_rules
+from tilp._kernels.types import Edges
 from tilp._kernels.walk import ENDS, MARKED, RULE_ENDS, walk
-from tilp._utils.arrays import Floats, Ids, Ints, ranges_to_indices, split_by_sum
+from tilp._utils.arrays import (
+    Floats,
+    Ids,
+    Ints,
+    ranges_to_indices,
+    read_only,
+    read_only_tuple,
+    split_by_sum,
+)
 from tilp.errors import TilpError
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.graph import EdgeIndex, PreparedEdges, QueryTable, TemporalGraph
+from tilp.graph.index import remaining_edges
 from tilp.parallel import split_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
-from tilp.time import gap_classes
+from tilp.time import gap_classes, known_ends
 from tilp.types import Grain
-from tilp.walks import edges as edge_tables
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 
 DEFAULT_LIMIT = 1_000_000
@@ -112,8 +121,8 @@ class Walker:
         """The edges that are walked on."""
         index = self.graph.index(self._splits)
         if index.prepared is not None:
-            return edge_tables.prepared_edges(index, index.prepared)
-        return edge_tables.build_edges(index, self.graph.start, self.graph.end)
+            return prepared_edges(index, index.prepared)
+        return build_edges(index, self.graph.start, self.graph.end)
 
     def without(self, facts: Iterable[int]) -> Walker:
         """Return the same walker on the graph without some facts, given by id.
@@ -126,14 +135,14 @@ class Walker:
         for name in ("_inverse", "steps_from"):
             vars(other).pop(name, None)
         other.graph = self.graph.without(excluded)
-        other.edges = edge_tables.edges_without(edges, self.graph.rows_after_removal(excluded))
+        other.edges = edges_without(edges, self.graph.rows_after_removal(excluded))
         return other
 
     @cached_property
     def _inverse(self) -> Ids:
         """The inverse of each edge."""
         prepared = self.graph.index(self._splits).prepared
-        return edge_tables.inverse_edges(self.edges.fact) if prepared is None else prepared.inverse
+        return inverse_edges(self.edges.fact) if prepared is None else prepared.inverse
 
     def prepare_search(self) -> None:
         """Compute what `find` needs, before several threads need it at once."""
@@ -165,7 +174,7 @@ class Walker:
         most = max(self.limit, _STEPS_OF_ALL)
         total: NDArray[Any] = np.minimum(steps, most)
         for _ in range(1, self.max_length):
-            steps = edge_tables.sum_over_targets(self.edges, steps)
+            steps = sum_over_targets(self.edges, steps)
             total = total + np.minimum(steps, most)
         return total
 
@@ -328,3 +337,67 @@ def chunks_by(
     begin = np.append(np.searchsorted(entity[order], distinct), len(order))
     parts = split_by_cost(cost, min(_MAX_CHUNKS, 1 + int(cost.sum() / chunk_steps)))
     return [queries[order[begin[part.start] : begin[part.stop]]] for part in parts]
+
+
+def edges_without(edges: Edges, new_fact: Ids) -> Edges:
+    """Return edges in the same order, given each fact's new id, ascending; -1: left out."""
+    mask, offsets, fact = remaining_edges(edges.offsets, edges.fact, new_fact)
+    new_edge = np.cumsum(mask, dtype=np.int32) - np.int32(1)
+    by_rank = new_edge[edges.by_rank[mask[edges.by_rank]]]
+    columns = ("relation", "target", "start", "end", "source")
+    remaining = {name: getattr(edges, name)[mask] for name in columns}
+    rank = _inverse_permutation(by_rank)
+    new = Edges(offsets=offsets, fact=fact, rank=rank, by_rank=by_rank, **remaining)
+    return read_only_tuple(new)  # as before, so that the same compiled kernel serves both
+
+
+def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
+    """Return edges of which everything was computed in advance."""
+    edges = Edges(
+        index.offsets, index.relation, index.target, index.fact, prepared.start, prepared.end,
+        prepared.rank, prepared.by_rank, prepared.source,
+    )  # fmt: skip
+    return read_only_tuple(edges)
+
+
+def build_edges(index: EdgeIndex, start: Ints, end: Ints) -> Edges:
+    """Compute all that walks need of edges, given the dates of facts."""
+    start, end = (times[index.fact] for times in known_ends(start, end))
+    degrees = np.diff(index.offsets)
+    source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
+    by_rank = np.lexsort((index.target, index.relation)).astype(np.int32)  # stable: ties by edge
+    built = Edges(
+        index.offsets, index.relation, index.target, index.fact, start, end,
+        _inverse_permutation(by_rank), by_rank, source,
+    )  # fmt: skip
+    return read_only_tuple(built)
+
+
+def _inverse_permutation(order: Ids) -> Ids:
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order), dtype=np.int32)
+    return inverse
+
+
+def inverse_edges(fact: Ids) -> Ids:
+    """Return the inverse of each edge, which is the other one with the same fact."""
+    pairs = np.argsort(fact, kind="stable").reshape(-1, 2)
+    inverse = np.empty(len(fact), np.int32)
+    inverse[pairs[:, 0]], inverse[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
+    return read_only(inverse)
+
+
+def sum_over_targets(
+    edges: Edges, values: NDArray[Any], *, edges_at_once: int = 1_000_000
+) -> NDArray[Any]:
+    """Return, for each entity, the sum of the values of its edges' targets, in bounded memory."""
+    sums = np.zeros(len(values))
+    first = 0
+    while first < len(values):
+        most = edges.offsets[first] + edges_at_once
+        last = max(int(np.searchsorted(edges.offsets, most, side="right")) - 1, first + 1)
+        part = slice(edges.offsets[first], edges.offsets[last])
+        source = edges.source[part] - np.int32(first)
+        sums[first:last] = np.bincount(source, values[edges.target[part]], last - first)
+        first = last
+    return sums

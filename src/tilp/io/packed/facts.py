@@ -123,10 +123,7 @@ def stage_facts(
 
 
 def _stage_dates(workspace: Workspace, reader: TableReader, unit: Unit | None) -> build.DateTable:
-    """Return all dates, as `read` reads them; make the tables `starts` and `ends` of their indices.
-
-    These go from the texts in the table `facts`.
-    """
+    """Return all dates, as `read` reads them; make tables of their indices, `starts` and `ends`."""
     schema: dict[str, Any] = {"text": pl.String, "n": pl.Int64}
     counts = {
         role: pl.DataFrame(

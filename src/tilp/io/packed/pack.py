@@ -1,20 +1,21 @@
 """`pack`: a graph of any size as files that are mapped into memory, made in bounded memory."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tilp._utils.files import new_folder
 from tilp._utils.progress import Progress
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 from tilp.graph.graph import graph_fingerprint
-from tilp.io.packed.edges import write_edges
 from tilp.io.packed.facts import stage_facts, write_facts
-from tilp.io.packed.format import ArrayOnDisk, write_metadata
+from tilp.io.packed.format import EDGES, PREPARED, ArrayOnDisk, ColumnWriter, write_metadata
 from tilp.io.packed.names import index_names, write_attributes, write_names
 from tilp.io.packed.open import is_packed, map_graph, open_packed
 from tilp.io.packed.workspace import Workspace
@@ -86,7 +87,7 @@ def pack(
         )
     given = {"relation_name": relation_name, "wide": wide, "keep": (), "sql": sql}
     given["date_format"] = date_format
-    reader = TableReader.of(sources, columns, header, on_error, given)
+    reader = TableReader(sources, columns or {}, header, on_error, given)
     progress = progress or (lambda _stage, _share: None)
     size = max(1, memory // _BYTES_PER_BYTE_READ)
     with new_folder(folder) as new:
@@ -119,3 +120,62 @@ def copy_packed(graph: TemporalGraph, folder: Path) -> None:
     if graph.storage is None:
         raise TilpError("the graph was not opened from a packed one")
     shutil.copytree(graph.storage.folder, folder)
+
+
+_EDGES = """
+    SELECT subject AS source, relation, object AS target, fact, start, "end" FROM train UNION ALL
+    SELECT object, relation + {n_relations}, subject, fact, start, "end" FROM train
+    ORDER BY source, relation, fact
+"""
+_PAIRS = """
+    SELECT any_value(row) FILTER (relation < {n_relations}) AS edge,
+        any_value(row) FILTER (relation >= {n_relations}) AS inverse
+    FROM edges GROUP BY fact
+"""
+_INVERSE = """
+    SELECT inverse FROM (
+        SELECT edge, inverse FROM pairs UNION ALL SELECT inverse, edge FROM pairs
+    ) ORDER BY edge
+"""
+
+
+def write_edges(
+    workspace: Workspace,
+    folder: Path,
+    n_entities: int,
+    n_relations: int,
+    progress: Callable[[float], None],
+) -> None:
+    """Write the edges of the table `train`, sorted by entity, relation and fact.
+
+    `inverse` is the edge of the same fact in the other direction. `by_rank` has the edges in the
+    order of relation, target and edge, and `rank` is where each edge is in it.
+    """
+    workspace.make("edges", _EDGES.format(n_relations=n_relations))
+    workspace.remove("train")
+    progress(0.3)
+    degrees = np.zeros(n_entities, np.int64)
+    files = {name: f"edges.{name}" for name in EDGES} | {name: f"walks.{name}" for name in PREPARED}
+
+    kinds = EDGES | PREPARED
+    writers = {
+        name: ColumnWriter(folder / f"{file}.npy", kinds[name]) for name, file in files.items()
+    }
+    for part in workspace.slices("edges"):
+        source = part["source"].to_numpy()
+        counts = np.bincount(source - source[0])
+        degrees[source[0] : source[0] + len(counts)] += counts
+        for name in part.columns:
+            writers[name].append(part[name].to_numpy())
+    writers["offsets"].append(np.append(0, np.cumsum(degrees)))
+    progress(0.6)
+    workspace.make("pairs", _PAIRS.format(n_relations=n_relations))
+    workspace.make("inverse", _INVERSE)
+    workspace.make("by_rank", "SELECT row AS by_rank FROM edges ORDER BY relation, target, row")
+    workspace.make("rank", "SELECT row AS rank FROM by_rank ORDER BY by_rank")
+    for name in ("inverse", "by_rank", "rank"):
+        for part in workspace.slices(name):
+            writers[name].append(part[name].to_numpy())
+    for writer in writers.values():
+        writer.close()
+    progress(1.0)
