@@ -1,6 +1,7 @@
 """Commands that are killed (SIGKILL) or run twice at once: nothing is lost, nothing is half.
 
     python benchmarks/killed.py [DATA] [--parts fit windows writers] [--kills 10]
+        [--commands fit update …]
 
 fit: DATA (the bundled world of 10,000 facts by default) is fitted once undisturbed, then again
 while killing it at seeded moments; all files of the two models are compared.
@@ -265,7 +266,10 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--kills", type=int, default=10, help="of a fit, and of each command")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     chosen = parser.parse_args()
+    for name in {*COMMANDS} - {*chosen.commands}:
+        del COMMANDS[name]
     with tempfile.TemporaryDirectory() as temporary:
         place, good = Path(temporary), True
         if "fit" in chosen.parts:
