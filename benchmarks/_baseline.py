@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-EXTRAS = "plot,rdf"
+EXTRAS = "plot"
 
 
 class Run(subprocess.CompletedProcess[str]):

@@ -3,7 +3,7 @@
     python benchmarks/hostile.py [--inputs 100000] [--seed 0] [--kinds table.csv packed …]
         [--folder FOLDER]
 
-Tables, queries, rules, scores, plans, wordings, dumps, models and packed graphs are changed at
+Tables, queries, rules, scores, plans, wordings, models and packed graphs are changed at
 random: bytes, tokens, values of JSON, arrays and columns. Models are signed again after most
 changes, so that digests do not find them all. Inputs are read in a process of their own, so that
 one that crashes is counted, and the others go on.

@@ -57,7 +57,6 @@ COMMANDS = {  # each writes `out`, in a folder with what it reads
     "evaluate-scores": [
         *("evaluate-scores", "scores.tsv", "--data", "world", "--split", "valid", "--out", "out")
     ],
-    "import": ["import", "dump.nt", "--undated", "--out", "out"],
     "datasets world": ["datasets", "world", "--size", "1000", "--out", "out"],
     "bench": ["bench", "plan.toml", "--out", "out", "--threads", "1"],
 }
@@ -139,9 +138,6 @@ def prepare(place: Path) -> None:
     queries.write_csv(place / "queries.tsv", separator="\t")
     write_scores(popularity(graph), graph, place / "scores.tsv", "valid")
     (place / "plan.toml").write_text(PLAN)
-    entity, relation = (f"<http://www.wikidata.org/{at}" for at in ("entity/Q", "prop/direct/P39>"))
-    triples = (f"{entity}{n}> {relation} {entity}2> .\n" for n in range(99))
-    (place / "dump.nt").write_text("".join(triples))
 
 
 def count_facts(model: Path) -> int:

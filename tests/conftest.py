@@ -158,23 +158,3 @@ def service_queries(service_model):
         queries.append({"relation": row["relation"], "subject": row["subject"], **dates})
         queries.append({"relation": row["relation"], "object": row["object"], **dates})
     return queries
-
-
-@pytest.fixture
-def out(tmp_path):
-    """Return the folder that an import writes."""
-    return tmp_path / "graph"
-
-
-@pytest.fixture
-def import_json(tmp_path, out):
-    """Import entities (or raw bytes) as JSON; gives the report."""
-    from dumps import lines
-    from tilp.io.dumps import import_dump
-
-    def import_json(*content, **options):
-        data = content[0] if isinstance(content[0], bytes) else lines(*content)
-        (tmp_path / "dump.json").write_bytes(data)
-        return import_dump(tmp_path / "dump.json", out, **options)
-
-    return import_json

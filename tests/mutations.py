@@ -17,14 +17,12 @@ import openpyxl
 import polars as pl
 
 import tilp
-from dumps import entity, lines, statement
 from tilp import TILP, ForecastRules, TILPConfig
 from tilp._utils.files import file_digest, note_digest
 from tilp.bench.plan import load_plan
 from tilp.errors import TilpError
 from tilp.evaluation import evaluate, load_evaluation, popularity, read_scores
 from tilp.evaluation.score_files import write_scores
-from tilp.io.dumps import import_dump
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model.query_sources import QueryFile
 from tilp.rules import Phrasings, RuleSet
@@ -96,11 +94,6 @@ class Inputs:
         (folder / "scores.tsv").write_bytes(b"".join(scores[:80]))
         (folder / "plan.toml").write_bytes(PLAN)
         (folder / "words.toml").write_bytes(b'livesIn = "{subject} lives in {object}"\n')
-        held = [statement(), statement("Q3", P580=[{"snaktype": "somevalue"}])]
-        (folder / "dump.json").write_bytes(lines(*(entity(f"Q{n}", *held) for n in range(1, 6))))
-        triple = "<http://www.wikidata.org/entity/Q{}> <http://www.wikidata.org/prop/direct/P39> "
-        triple += "<http://www.wikidata.org/entity/Q2> .\n"
-        (folder / "dump.nt").write_text("".join(map(triple.format, range(9))))
         tilp.pack(graph.frame("train", names="ids").head(300), folder / "packed")
         config = TILPConfig(sample=40, training=TrainingSettings(steps=10, dimension=8))
         choices = {"max_length": 1, "n_jobs": 1, "config": config}
@@ -118,15 +111,11 @@ class Inputs:
 
     def kinds(self):
         """Return the function that reads each kind of input, by the name of its file or folder."""
-        graph, out = self.graph, self.folder / "out"
+        graph = self.graph
 
         def queries(path):
             for part in QueryFile(path).slices(7):
                 part.columns.encode(graph)
-
-        def dump(path):
-            shutil.rmtree(out, ignore_errors=True)
-            import_dump(path, out)
 
         def model(path):
             loaded = tilp.load(path)
@@ -150,7 +139,6 @@ class Inputs:
             "scores.tsv": lambda path: read_scores(path, graph, "valid"),
             "plan.toml": load_plan,
             "words.toml": lambda path: Phrasings.read(path, graph.relations),
-            **dict.fromkeys(("dump.json", "dump.nt"), dump),
             **dict.fromkeys(models, model),
             "evaluation": lambda path: load_evaluation(path).metrics(),
             "packed": packed,

@@ -1,6 +1,5 @@
 """The command line as a user meets it: results, help, warnings, errors, exit codes."""
 
-import gzip
 import json
 import subprocess
 import sys
@@ -23,7 +22,7 @@ def data(tmp_path, facts):
 def test_help_names_the_commands_and_version_what_a_report_needs(run):
     code, out, _ = run("--help")
     assert code == 0
-    assert all(command in out for command in ("demo", "inspect", "import", "datasets", "convert"))
+    assert all(command in out for command in ("demo", "inspect", "datasets", "convert"))
     code, out, _ = run("--version")
     assert code == 0
     assert all(name in out for name in (f"tilp {tilp.__version__}", "python 3", "numba ", "jax "))
@@ -31,7 +30,7 @@ def test_help_names_the_commands_and_version_what_a_report_needs(run):
 
 @pytest.mark.parametrize(
     "command",
-    [("demo",), ("inspect",), ("convert",), ("import",), ("datasets",), ("datasets", "get")],
+    [("demo",), ("inspect",), ("convert",), ("pack",), ("datasets",), ("datasets", "get")],
 )
 def test_every_command_has_help(run, command):
     code, out, _ = run(*command, "--help")
@@ -57,11 +56,6 @@ def test_a_table_without_facts_can_be_inspected(run, tmp_path):
     code, out, err = run("inspect", tmp_path / "f.csv", "--json")
     assert code == 0 and json.loads(out)["splits"]["all"]["facts"] == 0
     assert "f.csv: no facts, so train is empty" in err
-
-
-def test_what_is_no_dump_is_refused(run, tmp_path, data):
-    code, _, err = run("import", data, "--out", tmp_path / "out")
-    assert code == 2 and "no dated Wikidata statement was found" in err
 
 
 def test_names_are_shown_as_they_are(run, tmp_path):
@@ -104,7 +98,7 @@ def test_columns_and_units_can_be_chosen(run, tmp_path):
         (("inspect",), "Missing argument"),
         (("inspct", "x"), "No such command"),
         (("datasets", "get", "YAGO11"), "YAGO11k"),
-        (("import", "nowhere.json", "--out", "x"), "nowhere.json"),
+        (("convert", "nowhere.csv", "--out", "x"), "nowhere.csv"),
         (("demo", "--size", "3"), "a world of 3 facts is not possible"),
     ],
 )
@@ -135,53 +129,6 @@ def test_convert_and_plot(run, tmp_path, data):
     assert tilp.read(tmp_path / "out") == tilp.read(data)
     code, _, _ = run("inspect", data, "--plot", tmp_path / "facts.svg")
     assert code == 0 and b"<svg" in (tmp_path / "facts.svg").read_bytes()
-
-
-def dump_line(item, target):
-    time = {"time": "+1990-05-17T00:00:00Z", "precision": 11}
-    snak = {"snaktype": "value", "datavalue": {"type": "time", "value": time}}
-    value = {"entity-type": "item", "id": target}
-    main_snak = {
-        "snaktype": "value",
-        "property": "P54",
-        "datavalue": {"type": "wikibase-entityid", "value": value},
-    }
-    return json.dumps(
-        {
-            "id": item,
-            "type": "item",
-            "labels": {"en": {"language": "en", "value": f"name of {item}"}},
-            "claims": {"P54": [{"mainsnak": main_snak, "qualifiers": {"P580": [snak]}}]},
-        }
-    )
-
-
-def test_import_from_a_dump_with_a_broken_line(run, tmp_path):
-    path = tmp_path / "dump.json.gz"
-    lines = [dump_line("Q1", "Q2"), '{"id": "Q9', dump_line("Q2", "Q1")]
-    path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    code, out, err = run("import", path, "--out", tmp_path / "out", "--properties", "P54")
-    assert code == 0 and "2 facts from 2 statements" in out and "left out: 1 × malformed" in out
-    assert "line 2" in err
-    graph = tilp.read(tmp_path / "out")
-    assert str(graph.fact(0)) == "(name of Q1, P54, name of Q2, [1990-05-17, ?])"
-    code, _, err = run("import", path, "--out", tmp_path / "strict", "--strict")
-    assert code == 2 and "line 2" in err and not (tmp_path / "strict").exists()
-
-
-def test_import_of_rdf(run, tmp_path):
-    pytest.importorskip("pyoxigraph", reason='RDF needs pip install "tilp[rdf]"')
-    wd = "http://www.wikidata.org"
-    path = tmp_path / "statements.nt"
-    path.write_text(
-        f"<{wd}/entity/Q1> <{wd}/prop/P54> <{wd}/entity/statement/s> .\n"
-        f"<{wd}/entity/statement/s> <{wd}/prop/statement/P54> <{wd}/entity/Q2> .\n"
-        f"<{wd}/entity/statement/s> <{wd}/prop/qualifier/P585> "
-        '"1990-05-17T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
-    )
-    code, out, _ = run("import", path, "--out", tmp_path / "out")
-    assert code == 0 and "1 facts" in out
-    assert str(tilp.read(tmp_path / "out").fact(0)) == ("(Q1, P54, Q2, [1990-05-17, 1990-05-17])")
 
 
 def test_datasets(run, tmp_path, monkeypatch):

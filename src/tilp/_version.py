@@ -11,7 +11,7 @@ from pathlib import Path
 __version__ = "0.1.0"
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "jax", "typer")
-_EXTRAS = ("matplotlib", "fastapi", "pyoxigraph", "ray")
+_EXTRAS = ("matplotlib", "fastapi", "ray")
 _COMPUTING = ("jax", "numba", "numpy", "polars", "scipy")
 
 

@@ -62,12 +62,6 @@ class Estimate(StrEnum):
     EXPECTED, DRAWN = "expected", "drawn"
 
 
-class DumpFormat(StrEnum):
-    """Format of a dump to import."""
-
-    JSON, NTRIPLES, TURTLE = "json", "ntriples", "turtle"
-
-
 class Protocol(StrEnum):
     """Which other answers of a query are removed before its answer is ranked."""
 

@@ -71,7 +71,6 @@ _add_command("bench", evaluate.bench_command)
 _add_command("convert", data.convert_command)
 _add_command("pack", data.pack_command)
 _add_command("impute", data.impute_command)
-_add_command("import", data.import_command)
 app.add_typer(data.datasets, name="datasets")
 
 

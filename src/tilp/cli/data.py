@@ -1,8 +1,7 @@
-"""Commands that convert, import, pack and download data; and the demonstration."""
+"""Commands that convert, pack and download data; and the demonstration."""
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,18 +11,17 @@ from typer import Argument, Option
 
 from tilp._utils.memory import parse_size
 from tilp.cli import options
-from tilp.cli.console import output, print_table, print_warning, progress_bar, stage_bars, task_bar
+from tilp.cli.console import output, print_table, progress_bar, stage_bars, task_bar
 from tilp.cli.fit import fit_with_progress
 from tilp.cli.inspect import print_inspection
 from tilp.cli.predict import print_explanation, print_predictions
 from tilp.cli.rules import print_rules
 from tilp.errors import TilpError
-from tilp.types import DumpFormat, Estimate, TableFormat
+from tilp.types import Estimate, TableFormat
 
 if TYPE_CHECKING:
     from tilp.datasets import World
 
-_SHOWN_PROBLEMS = 20
 _DEMO_QUERIES = 50
 _MIN_PACK_MEMORY = 16 * 10**6
 
@@ -87,59 +85,6 @@ def impute_command(
         rows.append((relation, *numbers, f"{row['mean']:,.1f}", pooled))
     print_table(f"{total:,} dates estimated", ("relation", *figures, ""), rows, right=figures)
     output().print(f"{out}: {imputed}")
-
-
-def import_command(
-    source: Annotated[Path, Argument(metavar="SOURCE")],
-    out: options.OutFolderOption,
-    language: Annotated[str, Option(help="Language of labels.")] = "en",
-    properties: Annotated[str | None, Option(metavar="P,P,…")] = None,
-    undated: Annotated[bool, Option("--undated")] = False,
-    format: Annotated[DumpFormat | None, Option(show_default="by the file name")] = None,
-    strict: Annotated[bool, Option("--strict", help="Stop at the first malformed line.")] = False,
-) -> None:
-    """Convert a Wikidata dump, JSON or RDF, into DATA.
-
-    Takes the statements with a start (P580), end (P582) or point in time (P585), and the labels
-    of their entities. JSON is streamed in bounded memory; of RDF, the statement nodes of the
-    chosen properties are held in memory. Malformed lines are counted, and the first ones listed.
-
-    Args:
-        source: A Wikidata JSON dump (one entity a line; plain, .gz or .bz2; - reads standard
-            input), or N-Triples or Turtle (.nt, .ttl, .gz).
-        properties: Keep only these properties, such as P39,P54,P166.
-        undated: Keep statements without any date too.
-        format: Format of SOURCE.
-    """
-    from tilp.io.dumps import import_dump
-
-    with progress_bar(transfer=True) as bar:
-        task = bar.add_task("import", total=source.stat().st_size if source.is_file() else None)
-        report = import_dump(
-            sys.stdin.buffer if str(source) == "-" else source,
-            out,
-            format=format,
-            language=language,
-            properties={name.strip() for name in properties.split(",")} if properties else None,
-            undated=undated,
-            on_error="raise" if strict else "skip",
-            progress=lambda done: bar.update(task, completed=done),
-        )
-    console = output()
-    which = f", {report.undated:,} of them without a date" if report.undated else ""
-    console.print(f"{out}: {report.facts:,} facts from {report.statements:,} statements{which}")
-    for reason, count in report.skipped.items():
-        console.print(f"left out: {count:,} × {reason}")
-    for problem in report.problems[:_SHOWN_PROBLEMS]:
-        line = problem.file if problem.line is None else f"{problem.file}, line {problem.line}"
-        print_warning(f"{line}: {problem.found} ({problem.done})")
-    if report.malformed > _SHOWN_PROBLEMS:
-        print_warning(f"… and {report.malformed - _SHOWN_PROBLEMS:,} more malformed lines")
-    if not report.facts:
-        raise TilpError(
-            f"{out} holds no facts: no dated Wikidata statement was found. Is the source a "
-            "Wikidata dump (see --format), and does it have the properties of --properties?"
-        )
 
 
 def pack_command(

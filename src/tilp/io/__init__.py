@@ -1,4 +1,4 @@
-"""Graphs in and out: TSV, CSV, Parquet, any Arrow frame, packed graphs, Wikidata and RDF."""
+"""Graphs in and out: TSV, CSV, Parquet, any Arrow frame, packed graphs."""
 
 from tilp.io.packed.pack import pack
 from tilp.io.read import read
