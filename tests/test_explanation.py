@@ -405,13 +405,13 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
 @pytest.mark.parametrize("model", ["none"], indirect=True)
 def test_as_many_groundings_and_reasons_as_are_asked_for(world, model):
     explained = (model.explain(*one, max_reasons=None, groundings=10_000) for one in asked(world))
-    every = max(explained, key=lambda one: sum(reason.walks for reason in one.reasons))
+    every = max(explained, key=lambda e: (len(e.reasons) > 3, sum(r.walks for r in e.reasons)))
     query, answer = every.query, every.candidate
-    assert len(every.reasons) > 4 and any(one.walks > 2 for one in every.reasons)
-    found = model.explain(query, answer, max_reasons=4, groundings=2)
-    assert found.score == every.score and len(found.to_json()["reasons"]) == 4
+    assert len(every.reasons) > 3 and any(one.walks > 2 for one in every.reasons)
+    found = model.explain(query, answer, max_reasons=3, groundings=2)
+    assert found.score == every.score and len(found.to_json()["reasons"]) == 3
     for place, (one, whole) in enumerate(zip(found.reasons, every.reasons, strict=True)):
-        expected = whole.groundings[:2] if place < 4 else ()
+        expected = whole.groundings[:2] if place < 3 else ()
         assert one.groundings == expected and one.score == whole.score
         assert one.walks == whole.walks and one.members == whole.members
 

@@ -16,6 +16,7 @@ from tilp import TILP, TILPConfig
 from tilp.learning import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import make_training_examples, training_queries
 from tilp.learning.rule_selection import (
+    better_than_base,
     distinct_bodies,
     distinct_rules,
     equal_relations,
@@ -186,6 +187,13 @@ def test_the_rules_that_stay_are_those_of_plain_loops(seed, n_rules, max_rules, 
     relation, count = np.unique(rows[mask, 2], return_counts=True)
     assert (count <= max_rules).all() and len(relation) <= 3
     assert mask.sum() <= max_mean * len(np.unique(rows[:, 2]))
+
+
+def test_a_rule_has_to_be_right_more_often_than_guesses():
+    confidence, body_support = np.array([0.50, 0.50, 1.0, 0.1]), np.array([1e2, 1e5, 2.0, 1e5])
+    base_rate = np.array([0.47, 0.47, 0.001, 0.47])
+    kept = better_than_base(confidence, body_support, base_rate)
+    assert kept.tolist() == [False, True, True, False]
 
 
 def chain(relation, body, code):

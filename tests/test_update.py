@@ -267,7 +267,9 @@ def test_durations_that_change_touch_what_they_are_drawn_for():
     assert "playsFor" in updated.last_update.touched
     settled = MissingDates.fit(updated.graph, model.settings.missing, 0).fill_graph(updated.graph)
     counted = mine(settled, updated.last_update.touched, model.settings.mining)
-    for one in counted:
+    kept = [one for one in counted if one.rule in updated.rules()]
+    assert {one.rule.head.relation for one in kept} == set(updated.last_update.touched)
+    for one in kept:
         assert replace(updated.rules()[one.rule], weight=None, gain=None, lift=None) == one
 
 

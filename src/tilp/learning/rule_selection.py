@@ -11,6 +11,13 @@ from tilp.walks.encoding import RuleEncoding
 _MIN_RESPONSIBILITY = 0.25  # training answers that a rule has to explain, given the other rules
 _MAX_MEAN = 92  # rules of a directed relation, on average; the least responsibility rises to it
 _RISE = 1.1
+_NOISE = 3.0  # standard deviations of the share of guesses that are right
+
+
+def better_than_base(confidence: Floats, body_support: Floats, base_rate: Floats) -> Mask:
+    """Mask rules that are right more often than guesses by popularity, beyond noise."""
+    noise = _NOISE * np.sqrt(base_rate / np.maximum(body_support, 1.0))
+    return np.asarray(confidence > base_rate + noise)
 
 
 def distinct_rules(rows: Indices, examples: TrainingExamples) -> Mask:

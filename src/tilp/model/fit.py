@@ -279,6 +279,10 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
         equal = rule_selection.equal_relations(data.walker.graph)
         distinct = rule_selection.distinct_rules(data.rows, data.training)
         distinct &= rule_selection.distinct_bodies(data.rows, data.walker.encoding, equal)
+        confidence = np.array([mined.confidence for mined in data.rules])
+        body_support = np.array([mined.body_support for mined in data.rules], np.float64)
+        base_rate = _base_rates(data, settings)[data.rows[:, 2]]
+        distinct &= rule_selection.better_than_base(confidence, body_support, base_rate)
         data = data.of_rules(distinct | given)
         short = replace(settings.training, steps=SELECTION_STEPS)
         selecting = replace(context, settings=replace(settings, training=short))
@@ -380,18 +384,24 @@ def with_gains(
         gains = data.objective(examples, settings).rule_gains(_logs(weights), context.workers)
         lost += gains.lost
         n_queries += np.bincount(examples.queries.directed_relation, minlength=len(n_queries))
-    graph = data.walker.graph
-    facts = QueryTable.of_facts(graph, target_facts(graph, settings.mining), walked=True)
-    guess = data.prior.answer_probabilities(facts)
-    n_facts = np.bincount(facts.directed_relation, minlength=len(n_queries))
-    # Given rules may predict a relation that has no training fact: any entity is a guess then.
-    base_rate = np.bincount(facts.directed_relation, guess, len(n_queries)) / np.maximum(n_facts, 1)
-    base_rate[n_facts == 0] = data.prior.min_probability
+    base_rate = _base_rates(data, settings)
     gain = lost / np.maximum(n_queries, 1)[relation]
     return RuleSet(
         replace(mined, gain=float(gain[index]), lift=mined.confidence / float(base_rate[directed]))
         for index, (mined, directed) in enumerate(zip(rules, relation, strict=True))
     )
+
+
+def _base_rates(data: TrainingData, settings: ModelSettings) -> Floats:
+    """Return how often a guess by popularity is right, for each directed relation."""
+    graph, n_directed = data.walker.graph, data.prior.n_directed
+    facts = QueryTable.of_facts(graph, target_facts(graph, settings.mining), walked=True)
+    guess = data.prior.answer_probabilities(facts)
+    n_facts = np.bincount(facts.directed_relation, minlength=n_directed)
+    # Given rules may predict a relation that has no training fact: any entity is a guess then.
+    base_rate = np.bincount(facts.directed_relation, guess, n_directed) / np.maximum(n_facts, 1)
+    base_rate[n_facts == 0] = data.prior.min_probability
+    return base_rate
 
 
 def _train_logs(

@@ -117,6 +117,10 @@ class Phrasings:
         for index in range(1, last):
             clause = self._atom(rule, names, index)
             word = to_query.get(index)
+            if rule.body == (rule.head,):
+                kind = "" if word is None else _relation(word, unit)
+                how = {"before": "already", "after": "again"}.get(kind.rsplit(" ", 1)[-1], "also")
+                clause = f"this was {how} so{'' if word else ' at another time'}"
             when = "" if word is None else _TO_QUERY.get(word) or f"{_relation(word, unit)} that"
             clauses.append(f"{clause} {when}".rstrip())
         others = [c for c in rule.constraints if not _joins_query(c, last)]
