@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import random
 import re
 import shutil
@@ -157,7 +158,15 @@ class Inputs:
             files = [path for path in sorted(source.rglob("*")) if path.is_file()]
             damaged = chance.choice(files)
             path = target / damaged.relative_to(source)
-            path.write_bytes(_mutate(chance, path.name, damaged.read_bytes()))
+            way = chance.randrange(60)
+            if way < 3:
+                path.unlink()
+            if way == 1:
+                os.mkfifo(path)
+            elif way == 2:
+                path.mkdir()
+            elif way > 2:
+                path.write_bytes(_mutate(chance, path.name, damaged.read_bytes()))
             if chance.random() < 0.7:
                 _sign(target, chance)
         try:
@@ -175,6 +184,10 @@ class Inputs:
         finally:
             signal.alarm(0)
             if source.is_dir():
+                if path.is_dir():
+                    path.rmdir()
+                elif path.is_fifo():
+                    path.unlink()
                 path.write_bytes(damaged.read_bytes())
                 for note in ("model.json", "pack.json", "evaluation.json"):
                     if (source / note).exists():

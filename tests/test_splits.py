@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 import warnings
 from collections import Counter
 from dataclasses import replace
@@ -538,6 +541,29 @@ def test_the_command_splits_at_random(run, tmp_path, data, world):
     options = ("--kind", "random", "--valid", 0, "--test", 0.3, "--seed", 5)
     assert run("split", data, "--out", tmp_path / "other", *options)[0] == 0
     assert tilp.read(tmp_path / "other") == random_split(world, valid=0, test=0.3, seed=5)
+
+
+_KILLED = """
+import os, signal, sys
+import polars as pl
+def killed(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+module, name = {"rename": (os, "rename"), "write": (pl.DataFrame, "write_csv")}[sys.argv.pop(1)]
+setattr(module, name, killed)
+from tilp.cli import main
+main()
+"""
+
+
+def test_a_killed_split_leaves_nothing_that_the_next_does_not_remove(run, tmp_path, data, world):
+    options = ("split", data, "--out", tmp_path / "new", "--kind", "random")
+    for moment in ("rename", "write"):
+        command = [sys.executable, "-c", _KILLED, moment, *map(str, options)]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        assert not (tmp_path / "new").exists()
+        assert any(path.name.startswith(".") for path in tmp_path.iterdir())
+    assert run(*options)[0] == 0 and tilp.read(tmp_path / "new") == random_split(world)
+    assert {path.name for path in tmp_path.iterdir()} == {data.name, "new"}
 
 
 def test_the_command_writes_few_samples(run, tmp_path, data, world):

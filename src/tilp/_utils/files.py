@@ -132,7 +132,6 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         prefix = f".{folder.name}.partial-"
         for left in folder.parent.glob(f"{escape(prefix)}*") if is_locked else ():
             shutil.rmtree(left, ignore_errors=True)  # of a writer that was killed
-            left.with_name(f".{left.name}.lock").unlink(missing_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
         try:
             yield partial

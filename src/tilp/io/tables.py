@@ -252,18 +252,23 @@ def write(
     """
     format = choose(TableFormat, format, "format")
     with new_folder(Path(folder)) as partial:
-        for split in SPLITS:
-            if len(graph.rows(split)) or split == "train":
-                write_table(graph.frame(split, names="ids"), partial / split, format)
-        write_table(graph.entities.frame(), partial / "entities", format)
-        write_table(graph.relations.frame(), partial / "relations", format)
-        if graph.attributes:
-            values = {name: pl.Series(column) for name, column in graph.attributes.items()}
-            table = pl.DataFrame({"id": graph.entities.ids, **values})
-            write_table(table, partial / "attributes", format)
-        about = {"unit": graph.unit.value, **({"reading": graph.reading} if graph.reading else {})}
-        (partial / "graph.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
+        write_tables(graph, partial, format)
     return Path(folder)
+
+
+def write_tables(graph: TemporalGraph, folder: Path, format: TableFormat) -> None:
+    """Write the files of `write` to a folder that is there."""
+    for split in SPLITS:
+        if len(graph.rows(split)) or split == "train":
+            write_table(graph.frame(split, names="ids"), folder / split, format)
+    write_table(graph.entities.frame(), folder / "entities", format)
+    write_table(graph.relations.frame(), folder / "relations", format)
+    if graph.attributes:
+        values = {name: pl.Series(column) for name, column in graph.attributes.items()}
+        table = pl.DataFrame({"id": graph.entities.ids, **values})
+        write_table(table, folder / "attributes", format)
+    about = {"unit": graph.unit.value, **({"reading": graph.reading} if graph.reading else {})}
+    (folder / "graph.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
 
 
 def write_table(frame: pl.DataFrame, stem: Path, format: TableFormat) -> None:

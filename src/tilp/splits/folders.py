@@ -15,7 +15,8 @@ from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
 from tilp.graph import SPLITS, WALKED_ONLY, TemporalGraph
 from tilp.graph.build import rebuild_graph
-from tilp.io import read, write
+from tilp.io import read
+from tilp.io.tables import write_tables
 from tilp.splits.kinds import SHARES, balanced, biased, few, random_split, reducible, time_shift
 from tilp.time import OPEN_START, UNKNOWN, format_time
 from tilp.types import SplitKind, TableFormat, WalkGraph
@@ -123,7 +124,8 @@ def write_parts(
     with new_folder(out) as parent:
         for part in parts:
             folder = parent / part.folder
-            write(part.graph, folder, format=format)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_tables(part.graph, folder, format)
             note = {**_HEADER, **part.note, "facts": _counts(part.graph)}
             note["learned_from"] = len(part.graph.targets)
             note |= {"fingerprint": part.graph.fingerprint(), "source": origin}
