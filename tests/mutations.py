@@ -167,7 +167,7 @@ class Inputs:
                 path.mkdir()
             elif way > 2:
                 path.write_bytes(_mutate(chance, path.name, damaged.read_bytes()))
-            if chance.random() < 0.7:
+            if way > 2 and chance.random() < 0.7:
                 _sign(target, chance)
         try:
             signal.alarm(_TIMEOUT)
