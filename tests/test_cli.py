@@ -70,7 +70,9 @@ def test_defects_are_one_warning_line_and_a_list_when_asked_for(run, tmp_path):
     path.write_text(BAD)
     code, out, err = run("inspect", path, "--defects")
     assert code == 0
-    assert err.count("\n") == 1 and err.startswith("warning: date defects: 1 × start after end")
+    assert err.count("\n") == 1 and err.startswith(
+        "warning: rows with defects: 1 × start after end"
+    )
     assert "start after end" in out and "malformed start" in out and "soon" in out
     for quiet in ("--quiet", "-q"):
         code, out, err = run("inspect", path, "--defects", "--json", quiet)

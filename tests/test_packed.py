@@ -14,6 +14,7 @@ import warnings
 from argparse import Namespace
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -353,7 +354,7 @@ def test_choices_at_opening_are_those_at_packing(tmp_path, facts):
         tilp.read(tmp_path / "repaired", unit="year")
     with pytest.raises(DataError, match="count years; pack the data again with unit='day'"):
         tilp.read(tmp_path / "repaired", unit="day")
-    with pytest.raises(DataError, match="with its date defects repaired"):
+    with pytest.raises(DataError, match="with its defects repaired"):
         tilp.read(tmp_path / "repaired", on_error="skip")
     with pytest.raises(DataError, match="line 1: malformed end"):
         tilp.read(tmp_path / "repaired", on_error="raise")
@@ -545,9 +546,21 @@ def test_a_home_is_found(tmp_path, facts, monkeypatch):
 def test_defects_are_told_when_data_are_packed(tmp_path, run):
     (tmp_path / "facts.tsv").write_text("a\tr\tb\t1990\t1980\n" * 2)
     code, _, error = run("pack", tmp_path / "facts.tsv", "--out", tmp_path / "packed")
-    assert code == 0 and "date defects: 2 × start after end" in error
+    assert code == 0 and "rows with defects: 2 × start after end" in error
     code, _, error = run("pack", tmp_path / "packed", "--check", "--out", tmp_path / "other")
     assert code == 2 and "not both" in error
+
+
+def test_a_split_without_facts_is_told_of_as_it_is_when_read(tmp_path):
+    columns = "subject\trelation\tobject\tstart\tend\n"
+    (tmp_path / "train.tsv").write_text(f"{columns}a\tr\tb\t1990\t1991\n")
+    (tmp_path / "test.tsv").write_text(columns)
+    told = []
+    for read in (tilp.read, partial(tilp.pack, folder=tmp_path / "packed")):
+        with pytest.warns(tilp.TilpWarning) as warned:
+            read(tmp_path)
+        told.append([str(each.message) for each in warned])
+    assert told == [[f"{tmp_path / 'test.tsv'}: no facts, so test is empty"]] * 2
 
 
 # --- damaged files ---------------------------------------------------------------------------

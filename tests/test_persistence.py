@@ -144,7 +144,7 @@ def test_graphs_with_names_numbers_and_defects_are_saved_with_models(tmp_path):
     (data / "entities.tsv").write_text(f"id\tkey\tlabel\n{labels}")
     (data / "relations.tsv").write_text("id\tkey\tlabel\nP1\tP1\tone\nP2\tP2\ttwo\n")
     (data / "attributes.tsv").write_text("id\theight\nQ1\t1.5\nQ2\t\n")
-    with pytest.warns(tilp.TilpWarning, match="date defects"):
+    with pytest.warns(tilp.TilpWarning, match="rows with defects"):
         graph = tilp.read(data)
     model = TILP(1, features="none", n_jobs=1).fit(graph)
     again = tilp.load(model.save(tmp_path / "m"))

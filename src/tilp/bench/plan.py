@@ -248,7 +248,7 @@ def _write_overview(report: Report, plan: Plan, sources: Sequence[Source], comma
         counts += [len(graph.entities), len(graph.relations), len(graph.defects)]
         texts = [source.name, graph.unit.value, source.fingerprint[:16]]
         rows.append([*texts, *(f"{count:,}" for count in counts)])
-    header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "date defects"]
+    header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "rows with defects"]
     report.table(header, rows, 3)
     methods, protocols = dict[str, str](), dict[str, None]()
     for experiment in plan.experiments:

@@ -39,7 +39,7 @@ def inspect_command(
     triple in several splits, reversed rows, entities missing from train, absurd years.
 
     Args:
-        defects: List each row with a date defect and how it was read.
+        defects: List each row with a defect and how it was read.
         plot: Draw facts over time (.png, .svg or .pdf).
     """
     from tilp.data_quality import inspect
@@ -53,7 +53,7 @@ def inspect_command(
         print_json(graph.defects.to_dicts())
     elif defects:
         rows = ([str(cell) for cell in row] for row in graph.defects.iter_rows())
-        title = f"{len(graph.defects):,} date defects"
+        title = f"{len(graph.defects):,} rows with defects"
         print_table(title, graph.defects.columns, rows, right=("line",))
     elif json:
         print_json(inspect(graph).to_json())

@@ -283,7 +283,7 @@ def warn_of_defects(graph: TemporalGraph) -> None:
     listed = ", ".join(f"{count:,} × {defect} ({done})" for defect, done, count in counts.rows())
     first = graph.defects.row(0, named=True)
     warn(
-        f"date defects: {listed}; the first in {first['file']}, line {first['line']}: start "
+        f"rows with defects: {listed}; the first in {first['file']}, line {first['line']}: start "
         f"{first['start']!r}, end {first['end']!r}. See each row: graph.defects, or tilp inspect "
         "DATA --defects"
     )

@@ -104,6 +104,7 @@ def stage_facts(
         with _open_batches(source, reader, size, workspace.folder) as (n_bytes, first, tables):
             layout = reader.layout(name, first)
             any_table |= "split" not in layout.roles
+            before = count
             for n_tables, table in enumerate(tables, start=1):
                 for text, frame, lines in reader.facts(name, table, layout, split):
                     marks = {m: build.encode_marks(frame, m, values) for m, values in MARKS.items()}
@@ -116,6 +117,8 @@ def stage_facts(
                     count += len(frame)
                 share = min(n_tables * size / max(n_bytes, 1), 1.0)
                 progress((index + share) / len(sources))
+            if count == before and not reader.sources.is_written:
+                frames.warn(f"{name}: no facts, so {frames.SPLIT_NAMES[split]} is empty")
     if not any_table and not count:
         raise TilpError("there is nothing to read: the table is empty")
     if count > _MAX_FACTS:

@@ -161,7 +161,7 @@ def open_checked(folder: Path, unit: Unit | None, on_error: OnError) -> Temporal
         raise DataError(defect_message(graph.defects))
     if on_error is OnError.SKIP and (graph.defects["done"] != "row skipped").any():
         raise DataError(
-            f"{folder}: packed with its date defects repaired; pack the data again with "
+            f"{folder}: packed with its defects repaired; pack the data again with "
             "on_error='skip' (--on-error skip)"
         )
     return graph
