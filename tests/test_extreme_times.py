@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 import tilp
+from paper_tables import table_of_model
 from strategies import small_world
 from tilp import TILP, Query, TILPConfig
 from tilp.learning.rule_weights import TrainingSettings
@@ -30,7 +31,7 @@ def answers(graph, features):
         None, *(str(graph.date_text(end)[row]) or None for end in DATES),
     )  # fmt: skip
     explained = model.explain(query, max_reasons=None)
-    observed = model.feature_table()
+    observed = table_of_model(model)
     return model.predict(query, k=5)["candidate", "score"], len(explained.reasons), observed
 
 

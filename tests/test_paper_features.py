@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from paper_tables import distribution_table
 from strategies import all_queries, every_candidate, graphs, shared_queries
 from tilp._utils.files import read_arrays, write_arrays
 from tilp.datasets import world
@@ -426,7 +427,7 @@ def test_the_interval_that_the_world_plants_is_found_and_printed():
     graph = world(0, 3000).graph
     size = 2 * len(graph.relations)
     features = PaperFeatures.fit(graph, np.zeros((size, size), np.bool_), 1)
-    table = features.distributions.table(features.graph.relations)
+    table = distribution_table(features.distributions, features.graph.relations)
     found = table.filter(
         relation="bornIn⁻¹", other="graduatedFrom", evidence="others", feature="pair"
     ).row(0, named=True)
@@ -604,7 +605,9 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
         )
     )
     assert np.array_equal(*scores)
-    tables = [one.distributions.table(one.graph.relations) for one in (again, features)]
+    tables = [
+        distribution_table(one.distributions, one.graph.relations) for one in (again, features)
+    ]
     assert tables[0].equals(tables[1])
     with pytest.raises(TilpError, match="the array recurrence_weight is missing"):
         FeatureWeights.from_arrays({})

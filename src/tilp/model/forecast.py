@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -192,7 +192,9 @@ class ForecastRules(TILP):
         """
         rules: RuleSet = self._need_fit().rules
         if relation is not None:
-            rules = rules.filter(relation=self._directed_label(relation))
+            relations = self.graph.relations
+            label = relations.label(relations.find_directed(relation))
+            rules = rules.filter(relation=label)
         return rules.sort()
 
     def curve(self, rule: Rule) -> Curve:  # type: ignore[override]
@@ -316,11 +318,6 @@ class ForecastRules(TILP):
         model._use(graph, fitted)
         model._updates = updates
         return model
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise TilpError("a forecaster has no temporal features; fit one with tilp.TILP(...)")
-
-    feature_table = feature_weights = _refuse
 
 
 def _all_in_train(graph: TemporalGraph) -> TemporalGraph:

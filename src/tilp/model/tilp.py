@@ -38,7 +38,6 @@ from tilp.model.config import (
     resolve_effort,
     tilp_arguments,
 )
-from tilp.model.feature_tables import distribution_table, weight_table
 from tilp.model.fit import fit_model, given_rules
 from tilp.model.fitted_model import FittedModel
 from tilp.model.persistence import SavedState, load_model, model_digest, save_model, saved_state
@@ -418,43 +417,6 @@ class TILP(Params):
             inverse = directed >= len(self.graph.relations)
             rules = rules.filter(lambda mined: mined.rule.head.inverse == inverse, relation=label)
         return rules.sort()
-
-    def feature_table(self) -> pl.DataFrame:
-        """Return how relations recur, in what order and how far apart facts start, as a table.
-
-        These are the distributions of the paper's features, fitted to the training facts, whatever
-        features the model uses. `TILP.feature_weights` has what was learned of features.
-
-        Returns:
-            A row for each distribution: the feature (`recurrence`, `order`, `pair`), where it was
-            seen (`between` the same two entities, in `others` of the candidate, on `walks`), the
-            relation of the query and the other one, parameters, how many facts or pairs were
-            `seen`, and whether these were too few, so that others are `pooled` with them.
-        """
-        with self._workers() as workers:
-            return distribution_table(self.graph, self.settings, self._need_fit(), workers)
-
-    def feature_weights(self, relation: str | None = None) -> pl.DataFrame:
-        """Return the weights that phase two learned for temporal features, the strongest first.
-
-        Args:
-            relation: Only queries of `name`, or its inverse `name⁻¹` or `name^-1` (default None).
-
-        Returns:
-            A row for each weight, with the columns query, part, of, words, weight and sentence.
-
-        Raises:
-            TilpError: The model has no features, or there is no such relation.
-        """
-        table = weight_table(self.graph, self._need_fit(), self.settings.features)
-        if relation is not None:
-            label = self._directed_label(relation)
-            table = table.filter((pl.col("query") == label) | pl.col("query").is_null())
-        return table
-
-    def _directed_label(self, relation: str) -> str:
-        relations = self.graph.relations
-        return relations.label(relations.find_directed(relation))
 
     def scorer(self, graph: TemporalGraph | None = None) -> Scorer:
         """Return what scores the candidates of queries.

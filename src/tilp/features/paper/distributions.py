@@ -10,21 +10,16 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Indices, Mask
 from tilp._utils.files import check_arrays
 from tilp.errors import DataError
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
-from tilp.graph import QueryTable, Vocabulary
+from tilp.graph import QueryTable
 
 _MIN_SCALE = 0.5  # times are whole units; nothing is known finer
 _MIN_COUNT = 5  # observations of a pair for an interval distribution of its own
-_TABLE_COLUMNS = (
-    *("feature", "evidence", "relation", "other", "distribution"),
-    *("probability", "mean", "deviation", "rate", "seen", "pooled"),
-)
 
 
 class _Distributions:
@@ -189,50 +184,6 @@ class FittedDistributions:
         n_queries = np.where(relations >= 0, self.n_queries[relations], 0)
         recurrence = Bernoulli(self.recurrence.probability[:, relations])
         return FittedDistributions(n_directed, key[pairs], *fitted, n_queries, recurrence), index
-
-    def table(self, relations: Vocabulary) -> pl.DataFrame:
-        """Return every fitted distribution, with its parameters and labels.
-
-        Relations are those of queries; others are read from the candidate, or in walking
-        direction. Pairs with few observations have the pooled interval.
-        """
-        labels = pl.Series([relations.label(i) for i in range(self.n_directed)], dtype=pl.String)
-        kinds, asked = pl.Series(EVIDENCE_KINDS), np.flatnonzero(self.n_queries)
-        recurrence = pl.DataFrame(
-            {
-                "evidence": kinds.gather(np.repeat([0, 1], len(asked))),
-                "relation": labels.gather(np.tile(asked, 2)),
-                "probability": self.recurrence.probability[:, asked].reshape(-1),
-                "seen": np.tile(self.n_queries[asked], 2),
-            }
-        )
-        kind, query_relation, other = self.pairs()
-        interval = self.interval[: len(kind)]
-        pairs = pl.DataFrame(
-            {
-                "evidence": kinds.gather(kind),
-                "relation": labels.gather(query_relation),
-                "other": labels.gather(other),
-                "seen": self.count[: len(kind)],
-            }
-        )
-        order = pairs.with_columns(probability=pl.Series(self.order.probability[: len(kind)]))
-        is_gaussian = pl.Series(interval.is_gaussian)
-        names = pl.when(is_gaussian).then(pl.lit("Gaussian")).otherwise(pl.lit("exponential"))
-        intervals = pairs.with_columns(
-            distribution=names,
-            mean=pl.when(is_gaussian).then(pl.Series(interval.gaussian.mean)),
-            deviation=pl.when(is_gaussian).then(pl.Series(interval.gaussian.deviation)),
-            rate=pl.when(~is_gaussian).then(pl.Series(interval.exponential.rate)),
-            pooled=pl.col("seen") < _MIN_COUNT,
-        )
-        bernoulli = {"distribution": pl.lit("Bernoulli"), "pooled": pl.lit(False)}
-        tables = [
-            recurrence.with_columns(feature=pl.lit("recurrence"), **bernoulli),
-            order.with_columns(feature=pl.lit("order"), **bernoulli),
-            intervals.with_columns(feature=pl.lit("pair")),
-        ]
-        return pl.concat(tables, how="diagonal").select(_TABLE_COLUMNS)
 
     def pairs(self) -> tuple[Indices, Indices, Indices]:
         """Return kind, query's relation and other relation of each observed pair."""
