@@ -39,14 +39,14 @@ def api_router(state: ServiceState) -> APIRouter:
     """Return the paths that read a model."""
     body_errors = _error_responses(_BODY_ERRORS)
     router = APIRouter(prefix=PREFIX, responses=_error_responses(_ERRORS))
-    ask = partial(router.post, responses=body_errors, tags=["ask"])
+    ask = partial(router.post, tags=["ask"])
 
-    @router.get("/model", response_model=schemas.ModelSummary, tags=["model"])
+    @router.get("/model", responses={200: schemas.returns("ModelSummary")}, tags=["model"])
     async def model() -> Any:
         """Describe the model, with an example of a query."""
         return state.views.summary
 
-    @router.get("/relations", response_model=list[schemas.Relation], tags=["data"])
+    @router.get("/relations", responses={200: schemas.returns("[Relation]")}, tags=["data"])
     async def relations() -> Any:
         """List all relations with their numbers of facts and rules."""
         graph, rules = state.views.data.graph, state.views.rules.counts()
@@ -59,7 +59,7 @@ def api_router(state: ServiceState) -> APIRouter:
             for name, count in counted
         ]
 
-    @router.get("/entities", response_model=list[schemas.Entity], tags=["data"])
+    @router.get("/entities", responses={200: schemas.returns("[Entity]")}, tags=["data"])
     async def entities(text: Annotated[str, NameQuery()] = "", limit: schemas.Limit = 10) -> Any:
         """List entities whose names start with a text, then those that contain it.
 
@@ -67,7 +67,7 @@ def api_router(state: ServiceState) -> APIRouter:
         """
         return await state.queue.run(state.views.data.entities, text, limit)
 
-    @router.get("/rules", response_model=schemas.RulePage, tags=["rules"])
+    @router.get("/rules", responses={200: schemas.returns("RulePage")}, tags=["rules"])
     async def rules(wanted: Annotated[schemas.RulesRequest, Query()]) -> Any:
         """List the rules that meet all conditions, sorted, page by page."""
         view = state.views.rules
@@ -97,7 +97,7 @@ def api_router(state: ServiceState) -> APIRouter:
             raise ServiceError(Code.NOT_FOUND, message)
         return Response(await state.queue.run(view.picture, number), media_type=_SVG)
 
-    @ask("/predict", response_model=schemas.Prediction)
+    @ask("/predict", responses=body_errors | {200: schemas.returns("Prediction")})
     async def predict(request: schemas.PredictRequest) -> Any:
         """Return the best candidates for the missing subject or object of a fact."""
         answers = await state.queue.run(state.views.model.predict, request.query, request.k)
@@ -122,7 +122,7 @@ def api_router(state: ServiceState) -> APIRouter:
 
         return StreamingResponse(lines(), media_type=_LINES)
 
-    @ask("/explain", response_model=schemas.ExplanationOut)
+    @ask("/explain", responses=body_errors | {200: schemas.returns("ExplanationOut")})
     async def explain(request: schemas.ExplainRequest) -> Any:
         """Explain the rank of a candidate: the facts behind its score, against a rival's.
 
@@ -144,12 +144,12 @@ def api_router(state: ServiceState) -> APIRouter:
         svg = await state.queue.run(draw, steps)
         return Response(svg, media_type=_SVG)
 
-    @router.get("/data", response_model=schemas.DataSummary, tags=["data"])
+    @router.get("/data", responses={200: schemas.returns("DataSummary")}, tags=["data"])
     async def data() -> Any:
         """Summarise the facts and their defects, and count facts over time."""
         return state.views.data.summary
 
-    @router.get("/facts", response_model=schemas.EntityFacts, tags=["data"])
+    @router.get("/facts", responses={200: schemas.returns("EntityFacts")}, tags=["data"])
     async def facts(
         entity: Annotated[str, NameQuery(min_length=1, description="Name or id.")],
         offset: schemas.Offset = 0,
@@ -162,10 +162,7 @@ def api_router(state: ServiceState) -> APIRouter:
 
 
 def _error_responses(descriptions: dict[int, str]) -> Responses:
-    return {
-        status: {"model": schemas.Error, "description": description}
-        for status, description in descriptions.items()
-    }
+    return {status: schemas.returns("Error", text) for status, text in descriptions.items()}
 
 
 def _text_response(media_type: str, description: str) -> Responses:

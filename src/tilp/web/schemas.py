@@ -1,11 +1,12 @@
 """Requests and responses of the API, as `/openapi.json` documents them."""
 
+import tomllib
+from importlib.resources import files
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tilp.scoring import Query
-from tilp.scoring.scorer import ReasonKind
 from tilp.types import RuleOrder
 
 
@@ -150,266 +151,29 @@ class RulesRequest(BaseModel):
     limit: Limit = 50
 
 
-class Health(BaseModel):
-    """State of the service."""
-
-    status: str
-
-
-class ErrorDetail(BaseModel):
-    """Code and message of an error."""
-
-    code: str = about("For programs.", examples=["unknown_name"])
-    message: str = about("What is wrong, and the remedy.")
-    near: list[str] = about("Similar names.")
-
-
-class Error(BaseModel):
-    """Response to a request that failed."""
-
-    error: ErrorDetail
-
-
-class QueryOut(BaseModel):
-    """A query as it was sent."""
-
-    relation: str
-    subject: str | None
-    object: str | None
-    start: str | int | None
-    end: str | int | None
-
-
-class SplitCounts(BaseModel):
-    """Number of facts in each split."""
-
-    train: int
-    valid: int
-    test: int
-
-
-class ModelSummary(BaseModel):
-    """The model that is served."""
-
-    name: str
-    version: str = about("Version of tilp.")
-    unit: str = about("Unit of time: year, month, day or integer.")
-    task: str = about("`complete` missing facts, or `forecast` what comes next.")
-    evidence: str = about("Which facts answers rest on.")
-    features: str
-    max_length: int = about("Greatest length of rules.")
-    entities: int
-    relations: int
-    rules: int
-    words: list[str] = about("Temporal relations in rules.")
-    facts: SplitCounts
-    example: QueryOut = about("A query with a good answer.")
-
-
-class Relation(BaseModel):
-    """A relation."""
-
-    name: str
-    facts: int
-    rules: int = about("Rules that predict its objects.")
-    inverse_rules: int = about("Rules that predict its subjects.")
-
-
-class Entity(BaseModel):
-    """An entity."""
-
-    name: str
-    id: str = about("Unique, where names are not.")
-    facts: int
-
-
-class RuleOut(BaseModel):
-    """A rule with its statistics."""
-
-    number: int = about("Its number in the path of its picture.")
-    text: str
-    sentence: str
-    head: str
-    body: list[str]
-    gain: float | None = about("Fall of the held-out log-likelihood without it, in nats per query.")
-    weight: float | None
-    support: int = about("Training facts whose answer it reaches.")
-    body_support: int = about("Training facts where its body holds.")
-    fired: int = about("The same, under its old name.")
-    confidence: float = about("Mean share of its walks that arrive at the answer.")
-    lift: float | None = about("Confidence over that of a guess by popularity.")
-    facts: int = about("Training facts it was counted on.")
-    length: int
-    sampled: bool = about("Whether the counts are estimates.")
-
-
-class RulePage(BaseModel):
-    """Some of the rules that meet the conditions."""
-
-    total: int
-    rules: list[RuleOut]
-
-
-class AnswerOut(BaseModel):
-    """One candidate."""
-
-    rank: int
-    candidate: str
-    id: str
-    score: float
-    share: float = about("Share of all candidates; shares sum to 1.")
-    known: bool = about("Whether train has it as an answer at an overlapping time.")
-    source: str | None = about("File and line of the first fact that makes it known.")
-
-
-class KnownFactOut(BaseModel):
-    """A training fact that answers a query at the time asked for."""
-
-    id: int = about("Row of the fact in the data.")
-    subject: str
-    relation: str
-    object: str
-    start: str = about("As it was written; empty if unknown.")
-    end: str
-    source: str = about("File and line it was read from, or `unknown`.")
-
-
-class Prediction(BaseModel):
-    """The candidates of a query, the best first, and facts that answer it already."""
-
-    query: QueryOut
-    known: list[KnownFactOut] = about("No more than `answers`, the earliest first.")
-    known_total: int = about("How many known facts there are.")
-    answers: list[AnswerOut]
-
-
-class FactsOverTime(BaseModel):
-    """Histogram of the starts of facts."""
-
-    bins: list[int] = about("Starts of the bins, and the end of the last.")
-    texts: list[str] = about("The same as dates.")
-    splits: dict[str, list[int]] = about("Facts in each bin.")
-    unknown: int = about("Facts without a start.")
-    outside: int = about("Facts whose start is in no bin.")
-
-
-class DataSummary(BaseModel):
-    """The data of the model."""
-
-    inspection: dict[str, Any] = about("As `tilp inspect --json` prints.")
-    over_time: FactsOverTime
-
-
-class FactOut(KnownFactOut):
-    """A fact of an entity."""
-
-    from_: int | None = about("The start as a number, if known and bounded.", alias="from")
-    to: int | None
-    split: str
-
-
-class EntityFacts(BaseModel):
-    """Some facts of an entity, by their start."""
-
-    entity: str
-    id: str
-    total: int
-    facts: list[FactOut]
-
-
-class WalkedFactOut(BaseModel):
-    """A fact as a walk reads it."""
-
-    id: int = about("Row of the fact in the data; what `without` takes.")
-    subject: str
-    relation: str
-    object: str
-    start: str | None
-    end: str | None
-    inverse: bool = about("Whether it is read from object to subject.")
-
-
-class GroundingOut(BaseModel):
-    """The dated facts of one walk, in order; or one fact of the candidate."""
-
-    facts: list[WalkedFactOut]
-    svg: str | None = about("A picture, if requested.", None)
-
-
-class MemberOut(BaseModel):
-    """One contribution to a score, of those that a reason sums up."""
-
-    kind: str = about("Its source, such as `rule`, `prior` or `random walks`.")
-    score: float
-    text: str
-    walks: int = about("Number of its groundings.")
-    rule: dict[str, Any] | None = about("Its formula, `text`, and statistics as in `/rules`.")
-    picture: str | None = about("How soon the rule's head follows, as SVG.", None)
-
-
-class ReasonOut(BaseModel):
-    """All contributions of one piece of evidence."""
-
-    kind: ReasonKind = about(
-        "`chain`: facts that lead from the query's entity to the candidate; `candidate`: facts of "
-        "the candidate alone; `prior`: how common it is; `connection`: random walks that no chain "
-        "stands for; `rest`: what cannot be attributed."
-    )
-    relations: list[str] = about("The chain of relations; ⁻¹ where read from object to subject.")
-    sentence: str
-    score: float = about("Its contribution to the candidate's score.")
-    rival: float = about("The contribution of the same evidence to the rival's.")
-    margin: float = about("The first less the second.")
-    same: bool = about("Whether the two are the same, within a hundredth.")
-    of_rival: bool = about("Whether only the rival has such evidence; the facts are its own.")
-    walks: int = about("Number of groundings of the member that has most.")
-    groundings: list[GroundingOut] = about("The sentence is on the first of them.")
-    members: list[MemberOut] = about("Their scores add up to that of the reason.")
-
-
-class ReasonsRest(BaseModel):
-    """The reasons that are not listed."""
-
-    count: int
-    score: float
-    rival: float
-
-
-class StandingOut(BaseModel):
-    """Rank and score of the candidate, and the best candidate, on other evidence."""
-
-    rank: int
-    score: float
-    share: float
-    winner: str
-
-
-class AblationOut(BaseModel):
-    """The effect of leaving out the facts of the first reason in favour."""
-
-    facts: list[WalkedFactOut]
-    share: float = about("Share of the score that the reason contributes.")
-    score: float = about("The score without them.")
-    drop: float = about("How much less that is.")
-
-
-class ExplanationOut(BaseModel):
-    """Why a candidate has its rank, against another one, its rival."""
-
-    query: QueryOut
-    claim: str = about("The fact that the candidate makes of the query, in words.")
-    candidate: str
-    rank: int
-    score: float
-    share: float
-    known: bool
-    winner: str = about("The best candidate.")
-    rival: str = about("The candidate it is compared with; empty if there is none.")
-    rival_rank: int
-    rival_score: float
-    reasons: list[ReasonOut] = about("Those that decide first.")
-    rest: ReasonsRest
-    ablation: AblationOut | None
-    known_facts: list[KnownFactOut] = about("Facts that answer the query already.")
-    removed: list[WalkedFactOut] = about("Facts left out, as the request asked.")
-    before: StandingOut | None = about("Rank and score with them.")
+def _schema(kind: str) -> dict[str, Any]:
+    """Return the JSON schema of a type as `responses.toml` writes it."""
+    if "|" in kind:
+        return {"anyOf": [_schema(part) for part in kind.split("|")]}
+    if kind.startswith("["):
+        return {"type": "array", "items": _schema(kind[1:-1])}
+    return {"$ref": f"#/components/schemas/{kind}"} if kind[0].isupper() else {"type": kind}
+
+
+def _response_schema(about: str, **fields: str | list[str]) -> dict[str, Any]:
+    properties = {}
+    for name, field in fields.items():
+        kind, *text = [field] if isinstance(field, str) else field
+        properties[name] = _schema(kind) | ({"description": text[0]} if text else {})
+    return {"type": "object", "description": about, "properties": properties, "required": [*fields]}
+
+
+_TEXT = files("tilp.web").joinpath("responses.toml").read_text("utf-8")
+RESPONSES = {name: _response_schema(**table) for name, table in tomllib.loads(_TEXT).items()}
+"""Schemas of what the API returns, by name."""
+
+
+def returns(kind: str, description: str = "Successful Response") -> dict[str, Any]:
+    """Return the description of a response, as FastAPI takes it."""
+    content = {"application/json": {"schema": _schema(kind)}}
+    return {"description": description, "content": content}

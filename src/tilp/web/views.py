@@ -66,8 +66,7 @@ class ModelView:
         )  # fmt: skip
         known = self._model.known_facts(query, without=without)[:reasons]
         json = found.to_json() | {"known_facts": [asdict(fact) for fact in known]}
-        if pictures:
-            _add_pictures(found, json)
+        _add_pictures(found, json, drawn=pictures)
         return json
 
     def draw_facts(self, query: Query, candidate: str, steps: Iterable[tuple[int, bool]]) -> str:
@@ -116,12 +115,13 @@ class ModelView:
         return label
 
 
-def _add_pictures(explanation: Explanation, json: dict[str, Any]) -> None:
-    """Add a picture, `svg`, to the JSON of every grounding."""
+def _add_pictures(explanation: Explanation, json: dict[str, Any], *, drawn: bool) -> None:
+    """Add a picture to the JSON of every grounding, `svg`; None unless it is drawn."""
     for reason, listed in zip(explanation.reasons, json["reasons"], strict=False):
         name = explanation.rival if reason.of_rival else explanation.candidate
         for grounding, shown in zip(reason.groundings, listed["groundings"], strict=True):
-            shown["svg"] = draw_grounding(grounding, explanation.query, name)
+            picture = draw_grounding(grounding, explanation.query, name) if drawn else None
+            shown["svg"] = picture
 
 
 class DataView:
