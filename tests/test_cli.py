@@ -125,12 +125,10 @@ def test_a_defect_of_the_program_is_called_one(run, data, monkeypatch):
     assert code == 2 and "ZeroDivisionError: oops. This is a defect of tilp" in err
 
 
-def test_convert_and_plot(run, tmp_path, data):
+def test_convert(run, tmp_path, data):
     code, out, _ = run("convert", data, "--out", tmp_path / "out", "--format", "parquet")
     assert code == 0 and "5 train" in out
     assert tilp.read(tmp_path / "out") == tilp.read(data)
-    code, _, _ = run("inspect", data, "--plot", tmp_path / "facts.svg")
-    assert code == 0 and b"<svg" in (tmp_path / "facts.svg").read_bytes()
 
 
 def test_datasets(run, tmp_path, monkeypatch):

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import tilp
 from strategies import read_or_skip
-from tilp.data_quality import inspect
-from tilp.figures import plot_facts_over_time
+from tilp.data_quality import facts_over_time, inspect
 from tilp.time import UNKNOWN
 
 ROWS = st.lists(
@@ -123,13 +122,11 @@ def test_known_defects_of_icews14(published):
     assert sum(found.defects.duplicates.values()) == 0
 
 
-def test_facts_over_time_are_drawn(tmp_path, facts):
-    plot_facts_over_time(tilp.read(facts), tmp_path / "facts.png")
-    assert (tmp_path / "facts.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(tilp.TilpError, match="nothing to draw"):
-        plot_facts_over_time(tilp.read(facts.drop("start", "end")), tmp_path / "none.png")
-    with pytest.raises(tilp.TilpError, match="not supported"):
-        plot_facts_over_time(tilp.read(facts), tmp_path / "facts.doc")
+def test_facts_without_dates_are_not_counted_over_time(facts):
+    counts = facts_over_time(tilp.read(facts))
+    assert sum(map(sum, counts.splits.values())) + counts.unknown + counts.outside == len(facts)
+    with pytest.raises(tilp.TilpError, match="no fact has a known start"):
+        facts_over_time(tilp.read(facts.drop("start", "end")))
 
 
 def test_an_inspection_is_plain_json(facts):

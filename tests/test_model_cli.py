@@ -534,7 +534,6 @@ def test_a_command_that_is_killed_leaves_pages_and_pictures_as_they_were(
     for name, command in (
         ("why.html", ("explain", folder, *asked, "--html", tmp_path / "why.html")),
         ("1.svg", ("rules", folder, "--svg", tmp_path)),
-        ("facts.png", ("inspect", data, "--plot", tmp_path / "facts.png")),
     ):
         (tmp_path / name).write_text("before")
         with monkeypatch.context() as patched, pytest.raises(KilledError):

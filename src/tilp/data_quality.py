@@ -228,7 +228,7 @@ def facts_over_time(graph: TemporalGraph) -> FactsOverTime:
     known = {split: times[times > OPEN_START] for split, times in starts.items()}
     all_times = np.concatenate(list(known.values()))
     if not len(all_times):
-        raise TilpError("no fact has a known start, so there is nothing to draw over time")
+        raise TilpError("no fact has a known start, so there is nothing to count over time")
     low, high = (int(t) for t in np.quantile(all_times, [_OUTLIER_SHARE, 1 - _OUTLIER_SHARE]))
     width = -(-(high - low + 1) // _BARS)  # whole times in each bar, or it would look ragged
     bins = np.arange(low, high + width + 1, width)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress, product
 from typing import Annotated, ClassVar, NamedTuple
@@ -25,7 +25,7 @@ from tilp.evaluation.evaluate import unique_labels
 from tilp.graph import SPLITS
 from tilp.splits import balanced, reducible
 from tilp.types import Protocol, WalkGraph
-from tilp.viz.charts import Bars, Line, Point, draw_bars, draw_lines
+from tilp.viz.charts import Line, Point, draw_lines
 
 _METRICS = {"mrr": "MRR", "hits@1": "hits@1", "hits@10": "hits@10"}
 _COSTS = ("rules", "learn, s", "ask, s")
@@ -60,7 +60,6 @@ class Published:
     mrr: float
     hits_at_1: float | None = None
     hits_at_10: float | None = None
-    share: float | None = None  # of the training facts, on a curve
     note: str = ""
 
 
@@ -96,18 +95,6 @@ class RankedExperiment(Experiment):
     seeds: Count = 1  # of each method that has no count of its own, from 0 on
     figures: tuple[Ranking, ...] = ("enumerate average",)  # first: drawn
     split: SplitName = "test"
-    published: tuple[Published, ...] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for entry in self.published:
-            if entry.figure is not None and entry.figure not in self.figures:
-                wrong = f"published: figure is {entry.figure!r}"
-                raise ValueError(f"{wrong}; give one of {', '.join(self.figures)}")
-
-    def published_for(self, ranking: str) -> Iterator[Published]:
-        """Return the published results that belong to a ranking."""
-        return (entry for entry in self.published if (entry.figure or self.figures[0]) == ranking)
 
     @abstractmethod
     def settings(self, source: Source) -> Iterable[Setting]:
@@ -194,11 +181,6 @@ def mean_text(mean: Mean | None, *, signed: bool = False) -> str:
     return f"{value} ± {share_text(mean.spread)}" if mean.runs > 1 else value
 
 
-def bars(by_name: Mapping[str, Iterable[Mean | None]]) -> list[Bars]:
-    """Return means as bars of a chart."""
-    return [Bars(name, tuple(m and m[:2] for m in means)) for name, means in by_name.items()]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Compare(RankedExperiment):
     """Methods × data sets × seeds in one setting, as in Tables 1 and 2 of the paper."""
@@ -206,6 +188,18 @@ class Compare(RankedExperiment):
     kind = "compare"
 
     setting: Setting = Whole()  # noqa: RUF009 - frozen
+    published: tuple[Published, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for entry in self.published:
+            if entry.figure is not None and entry.figure not in self.figures:
+                wrong = f"published: figure is {entry.figure!r}"
+                raise ValueError(f"{wrong}; give one of {', '.join(self.figures)}")
+
+    def published_for(self, ranking: str) -> Iterator[Published]:
+        """Return the published results that belong to a ranking."""
+        return (entry for entry in self.published if (entry.figure or self.figures[0]) == ranking)
 
     def settings(self, source: Source) -> Iterable[Setting]:  # noqa: ARG002
         return [self.setting]
@@ -219,10 +213,7 @@ class Compare(RankedExperiment):
             return
         for ranking in self.figures:
             self._write_table(report, sources, ranking)
-        first, names = self.figures[0], [method.name for method in self.methods]
-        means = {source.name: self.means(report, source, self.setting, first) for source in sources}
-        caption = f"{self.title}: MRR ({ranking_text(first)})"
-        report.chart(self.name, lambda: draw_bars(names, bars(means), "MRR"), caption)
+        names = [method.name for method in self.methods]
         header = ["method", *(f"{source.name} {cost}" for source in sources for cost in _COSTS)]
         costs = zip(*(map(_cost_cells, results[source.name]) for source in sources), strict=True)
         rows = [[name, *chain(*cells)] for name, cells in zip(names, costs, strict=True)]
@@ -330,13 +321,6 @@ class Curve(RankedExperiment):
             by_share = zip(self._settings, own, strict=True)
             points = (Point(share, mean.value, mean.spread) for share, mean in by_share if mean)
             lines.append(Line(method.name, tuple(points)))
-        published: dict[str, list[Point]] = defaultdict(list)
-        for entry in self.published_for(ranking):
-            if entry.data == source.name and entry.share is not None:
-                published[entry.method].append(Point(entry.share, entry.mrr))
-        for name, of_others in published.items():
-            in_order = tuple(sorted(of_others, key=lambda point: point.x))
-            lines.append(Line(f"{name} (published)", in_order))
         x_name = "share of the training facts to learn from"
         report.chart(
             f"{self.name}-{file_name_part(source.name)}",
@@ -355,7 +339,6 @@ class BiasedData(RankedExperiment):
     relations: tuple[str, ...] = ()  # none for each that can be made rare
     removed: Share = 0.5
     walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
-    published: tuple[Published, ...] = field(default=(), metadata={"key": None})
 
     def settings(self, source: Source) -> Iterable[Setting]:
         return [Balanced(), *self._settings(source).values()]
@@ -394,12 +377,6 @@ class BiasedData(RankedExperiment):
                 ]
                 changes[method.name].append(both[0])
                 row += [mean_text(change, signed=True) for change in both]
-        report.chart(
-            f"{self.name}-{file_name_part(source.name)}",
-            lambda: draw_bars(list(settings), bars(changes), "change of MRR"),
-            f"{source.name}: change of a relation's MRR ({ranking_text(ranking)}) when it becomes "
-            "rare",
-        )
         over_relations = []
         for name, means in changes.items():
             mean = Mean.of(mean.value for mean in means if mean)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.measure import Measurement
@@ -29,7 +28,6 @@ def inspect_command(
     data: options.DataArgument,
     json: options.JsonOption = False,
     defects: Annotated[bool, Option("--defects")] = False,
-    plot: Annotated[Path | None, Option(metavar="FILE")] = None,
     read: options.ReadOptions = options.READ,
 ) -> None:
     """Show what is in DATA and what is wrong with it.
@@ -40,15 +38,10 @@ def inspect_command(
 
     Args:
         defects: List each row with a defect and how it was read.
-        plot: Draw facts over time (.png, .svg or .pdf).
     """
     from tilp.data_quality import inspect
 
     graph = read.read(data)
-    if plot is not None:
-        from tilp.figures import plot_facts_over_time
-
-        plot_facts_over_time(graph, plot)
     if defects and json:
         print_json(graph.defects.to_dicts())
     elif defects:

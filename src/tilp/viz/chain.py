@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import log2
 from typing import Any, Self
 
-from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time, parse_date
+from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.time.interval import Interval
 from tilp.time.relations import TemporalRelation, possible_relations, temporal_relation
 from tilp.types import Unit
@@ -18,10 +18,6 @@ _TICK_GAP = 16.0
 _BREAK = 60.0  # width of a break in the axis
 _LONG = 15  # times the sum of all shorter gaps: such a gap is left out
 _SIDES = frozenset({UNKNOWN, OPEN_START, OPEN_END})
-_MONTHS = [(Unit.MONTH, step) for step in (1, 2, 3, 6)]
-# Units and steps of round dates below a year, from fine to coarse.
-_STEPS = {Unit.MONTH: _MONTHS, Unit.DAY: [*((Unit.DAY, step) for step in (1, 2, 7, 14)), *_MONTHS]}
-_DECADES = [step * 10**digits for digits in range(40) for step in (1, 2, 5)]
 
 Span = tuple[int, int]
 
@@ -33,7 +29,7 @@ class Axis:
     left: float
     right: float
     knots: tuple[tuple[int, float], ...] = ()  # ascending times and positions; linear in between
-    ticks: tuple[tuple[float, str], ...] = ()  # positions of dates, and the dates
+    ticks: tuple[tuple[float, str], ...] = ()  # positions of known times, and their dates
     breaks: tuple[float, ...] = ()  # positions where time is left out
 
     @classmethod
@@ -53,7 +49,7 @@ class Axis:
             knots += [(low, at), (high, at := at + scale * (high - low))]
             at += _BREAK
         axis = cls(left, right, tuple(knots))
-        ticks = [(axis.x(time), text) for time, text in _ticks(spans, unit, scale)]
+        ticks = ((axis.x(time), format_time(time, unit)) for time in times)
         breaks = tuple(axis.x(high) + _BREAK / 2 for _, high in spans[:-1])
         return replace(axis, ticks=tuple(_apart(ticks)), breaks=breaks)
 
@@ -109,50 +105,14 @@ def _spans(times: Sequence[int]) -> list[Span]:
     return spans
 
 
-def _ticks(spans: Sequence[Span], unit: Unit, scale: float) -> list[tuple[int, str]]:
-    """Return the finest round dates that fit side by side, at least one date for every span."""
-    coarsest = Unit.INTEGER if unit is Unit.INTEGER else Unit.YEAR
-    middles = [[((low + high) // 2, format_time((low + high) // 2, unit))] for low, high in spans]
-    for coarser, step in [*_STEPS.get(unit, []), *((coarsest, step) for step in _DECADES)]:
-        dates = [_round_dates(span, unit, coarser, step, scale) for span in spans]
-        if None not in dates:
-            pairs = zip(dates, middles, strict=True)
-            return [date for own, middle in pairs for date in own or middle]
-    return [date for dates in middles for date in dates]
-
-
-def _round_dates(
-    span: Span, unit: Unit, coarser: Unit, step: int, scale: float
-) -> list[tuple[int, str]] | None:
-    """Return the round dates of a span with their times, or None if they do not fit."""
-    first, last = (_in_unit(time, unit, coarser) for time in span)
-    if first is None or last is None:
-        return None
-    labels = [format_time(time, coarser) for time in (first, last)]
-    room = max(text_width(label, TICK_SIZE) for label in labels) + _TICK_GAP
-    if (last - first) // step * room > (span[1] - span[0]) * scale:
-        return None
-    rounded = range(-(-first // step) * step, last + 1, step)
-    dates = [(_in_unit(date, coarser, unit), format_time(date, coarser)) for date in rounded]
-    return [(time, date) for time, date in dates if time is not None and span[0] <= time <= span[1]]
-
-
 def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
-    """Drop dates that overlap the one before them, as two may around a break."""
+    """Drop dates that would overlap the one before them."""
     free = float("-inf")
     for x, text in ticks:
         half = text_width(text, TICK_SIZE) / 2
         if x - half > free:
             yield x, text
             free = x + half + _TICK_GAP / 4
-
-
-def _in_unit(time: int, unit: Unit, other: Unit) -> int | None:
-    """Return the first instant of a date in another unit, or None if there is no such date."""
-    if unit is other:
-        return time
-    span = parse_date(format_time(time, unit)).span(other)
-    return None if span is None else span[0]
 
 
 _SIZE, _SMALL = 12.0, 11.0

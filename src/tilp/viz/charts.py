@@ -1,4 +1,4 @@
-"""Draw line and bar charts with matplotlib (the `plot` extra), the same bytes every time."""
+"""Draw line charts with matplotlib (the `plot` extra), the same bytes every time."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilp.errors import TilpError
-from tilp.viz.svg import LIGHT, SERIES, clean, shorten
+from tilp.viz.svg import LIGHT, SERIES, clean
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_WIDTH = 7.2
+_SIZE = 7.2, 3.6
 _MOST_TICKS = 8
-_LABEL_WIDTH = 190.0
 _DASHES = ("solid", "dashed", "dotted")  # tell lines apart when all colours are used
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "tilp",
@@ -55,14 +51,6 @@ class Line:
     faint: bool = False  # shows an expectation, not a measurement
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """One bar in each group: its length and standard deviation, or None for no bar."""
-
-    name: str
-    values: tuple[tuple[float, float] | None, ...]
-
-
 def draw_lines(
     lines: Sequence[Line], x_name: str, y_name: str, *, x_log: bool = False, y_log: bool = False
 ) -> str:
@@ -89,36 +77,7 @@ def draw_lines(
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         axes.set_ylabel(y_name)
 
-    return _to_svg(draw, 3.6, x_name, "y")
-
-
-def draw_bars(groups: Sequence[str], bars: Sequence[Bars], x_name: str) -> str:
-    """Return a chart of horizontal bars from zero, in groups, as SVG."""
-    height = 0.8 / max(len(bars), 1)
-
-    def draw(axes: Any) -> None:
-        for index, series in enumerate(bars):
-            drawn = [(group, *value) for group, value in enumerate(series.values) if value]
-            positions = [group + height * (index - (len(bars) - 1) / 2) for group, _, _ in drawn]
-            lengths = [length for _, length, _ in drawn]
-            errors = [spread or nan for _, _, spread in drawn]
-            whiskers = {"elinewidth": 1, "capsize": 2, "ecolor": LIGHT["ink"]}
-            look = {"color": _colour(index), "label": _legend_name(series.name)}
-            axes.barh(positions, lengths, height * 0.9, xerr=errors, error_kw=whiskers, **look)
-            for y, (_, length, spread) in zip(positions, drawn, strict=True):
-                side = -1 if length < 0 else 1
-                style = {"fontsize": 8, "color": LIGHT["soft"], "textcoords": "offset points"}
-                style |= {"ha": "left" if side > 0 else "right", "va": "center"}
-                axes.annotate(f"{length:.3f}", (length + side * spread, y), (side * 4, 0), **style)
-        names = [shorten(clean(group), _LABEL_WIDTH, 10.0) for group in groups]
-        axes.set_yticks(range(len(groups)), labels=names)
-        axes.set_ylim(len(groups) - 0.5, -0.5)
-        axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
-        axes.margins(x=0.12)
-        axes.axvline(0.0, color=LIGHT["soft"], linewidth=0.8)
-        axes.set_axisbelow(True)
-
-    return _to_svg(draw, 1.1 + len(groups) * (0.17 * len(bars) + 0.16), x_name, "x")
+    return _to_svg(draw, x_name)
 
 
 def _matplotlib() -> Any:
@@ -131,22 +90,16 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
-    """Return an empty matplotlib figure."""
-    figure: Figure = _matplotlib().figure.Figure(figsize=size, layout="constrained")
-    return figure
-
-
-def _to_svg(draw: Callable[[Any], None], height: float, x_name: str, grid: str) -> str:
+def _to_svg(draw: Callable[[Any], None], x_name: str) -> str:
     """Return what is drawn on a figure's axes, with a grid and a legend."""
     with _matplotlib().rc_context(_STYLE), warnings.catch_warnings():
         # Names may have characters that matplotlib's own font lacks; the reader's font has them.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        figure = new_figure((_WIDTH, height))
+        figure = _matplotlib().figure.Figure(figsize=_SIZE, layout="constrained")
         axes: Any = figure.subplots()
         draw(axes)
         axes.set_xlabel(x_name, loc="right")
-        axes.grid(axis=grid, linewidth=0.6)
+        axes.grid(axis="y", linewidth=0.6)
         handles, labels = axes.get_legend_handles_labels()
         if handles:
             columns = max(1, min(4, 72 // (max(map(len, labels)) + 6)))
