@@ -92,26 +92,13 @@ def test_the_effort_of_a_loaded_model_is_that_of_its_fit(model, effort, chosen):
             assert again.get_params() == {**asked.get_params(), "n_jobs": None}
 
 
-def test_settings_of_0_1_are_read_or_refused_in_words():
-    values = TILP(1, rule_weights="attention").settings.to_json()
-    old = {**values, "training": {**values["training"], "cell": "lstm"}}
-    assert ModelSettings.from_json(old) == TILP(1, rule_weights="attention").settings
-    parts = ModelSettings.from_json({**old, "without": ["mixing", "out-of-fold"]}).without
-    assert parts == ("stacking",)
-    for changed, told in (
-        ({"weights": "hybrid"}, "hybrid weights were removed in 0.2: fit the model again"),
-        ({"cell": "gru"}, "the cell 'gru' was removed in 0.2: fit the model again"),
-        ({"cell": "plain"}, "the cell 'plain' was removed"),
-    ):
-        with pytest.raises(TilpError, match=told):
-            ModelSettings.from_json({**old, "training": {**old["training"], **changed}})
+def test_weights_that_were_removed_are_refused():
     with pytest.raises(TilpError, match="rule_weights is 'hybrid'; it can be attention, free"):
         TILP(rule_weights="hybrid")
 
 
-def test_models_of_0_1_walk_and_keep_rules_as_they_did(tmp_path):
-    config = TILPConfig(sample=40, select=False, distinct=False)
-    model = TILP(2, features="none", max_rules=30, n_jobs=1, config=config).fit(small_world())
+def test_a_model_of_0_1_is_refused_with_what_to_do(tmp_path):
+    model = TILP(1, features="none", n_jobs=1, config=TILPConfig(sample=20)).fit(small_world())
     folder = model.save(tmp_path / "m")
 
     def remove_new_keys(note):
@@ -120,12 +107,8 @@ def test_models_of_0_1_walk_and_keep_rules_as_they_did(tmp_path):
         note["sha256"] = note_digest(note)
 
     edit(folder / "model.json", remove_new_keys)
-    again = tilp.load(folder)
-    assert same(again, model) and again.max_rules == again.settings.mining.top == 30
-    assert not (again.settings.select or again.settings.mining.distinct)
-    assert not (again.config.select or again.config.distinct)
-    queries = both_ways(model.graph)
-    assert again.predict(queries).equals(model.predict(queries))
+    with pytest.raises(TilpError, match=r"of tilp 0.1: fit it again"):
+        tilp.load(folder)
 
 
 def test_graphs_with_names_numbers_and_defects_are_saved_with_models(tmp_path):

@@ -22,8 +22,7 @@ from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.evaluation import load_evaluation
 from tilp.graph import Vocabulary
-from tilp.splits import SHARES, balanced, biased, few, random_split, released, time_shift
-from tilp.splits.folders import biased_parts
+from tilp.splits import balanced, biased, few, random_split, released, time_shift
 from tilp.splits.kinds import (
     REMOVAL_STREAM,
     SPLIT_STREAM,
@@ -424,18 +423,6 @@ def test_time_shift_says_what_is_wrong(world):
         time_shift(few(world, 0.5))
 
 
-def test_relations_with_nothing_to_remove_are_named():
-    rows = [("a", "often", f"b{i}", "1990", "1991", "train") for i in range(6)]
-    rows += [("a", f"once{i}", "b", "1990", "1991", "train") for i in range(7)]
-    options = {"removed": 0.5, "queries": None, "balance": False, "seed": 0}
-    with pytest.warns(tilp.TilpWarning, match=r"remove any: once0, .*once4 and 2 more"):
-        (part,) = biased_parts(read(rows), walked=WalkGraph.REDUCED, **options)
-    assert part.folder == "0-often" and len(part.graph) == 10
-
-
-# measuring on them
-
-
 def test_answers_that_only_removed_facts_state_are_no_errors(run, tmp_path, world):
     whole = balanced(world)
     data = tilp.write(whole, tmp_path / "whole")
@@ -566,46 +553,11 @@ def test_a_killed_split_leaves_nothing_that_the_next_does_not_remove(run, tmp_pa
     assert {path.name for path in tmp_path.iterdir()} == {data.name, "new"}
 
 
-def test_the_command_writes_few_samples(run, tmp_path, data, world):
-    out = tmp_path / "few"
-    code, printed, err = run("split", data, "--out", out, "--kind", "few", "--seed", 2)
-    assert code == 0 and err == ""
-    assert sorted(one.name for one in out.iterdir()) == sorted(f"{share:g}" for share in SHARES)
-    for share in SHARES:
-        made = tilp.read(out / f"{share:g}")
-        assert made == few(world, share, seed=2)
-        told = note(out / f"{share:g}")
-        assert (told["kind"], told["seed"], told["share"]) == ("few", 2, share)
-        assert told["graph"] == "kept" and told["learned_from"] == len(made.targets)
-        assert told["fingerprint"] == made.fingerprint()
-        assert told["source"]["fingerprint"] == world.fingerprint()
-        assert told["source"]["facts"]["train"] == told["learned_from"] + told["set_aside"]
-        assert f"{len(made.targets):,}" in printed
-    code, printed, err = run("inspect", out / "0.05")
-    assert code == 0 and err == "" and f"train: {note(out / '0.05')['set_aside']:,}" in printed
-    options = ("--kind", "few", "--share", 0.5, "--graph", "reduced", "--format", "parquet")
-    assert run("split", data, "--out", tmp_path / "half", *options)[0] == 0
-    assert tilp.read(tmp_path / "half" / "0.5") == few(world, 0.5, walked="reduced")
-
-
-def test_the_command_writes_a_folder_for_each_relation(run, tmp_path, data, world):
-    out = tmp_path / "biased"
-    code, printed, err = run("split", data, "--out", out, "--kind", "biased")
-    assert code == 0 and err == ""
-    even = balanced(world)
-    assert tilp.read(out / "balanced") == even and note(out / "balanced")["relation"] is None
-    folders = {note(one)["relation"]: one for one in out.iterdir() if one.name != "balanced"}
-    assert set(folders) == {
-        name for name, n in zip(world.relations, by_relation(even, "train"), strict=True) if n > 1
-    }
-    for relation, folder in folders.items():
-        assert tilp.read(folder) == biased(even, relation) and relation in folder.name
-        assert note(folder)["removed"] == 0.5 and folder.name in printed
-    options = ("--relation", "playsFor", "--removed", 0.25, "--no-balance", "--graph", "kept")
-    code, _, _ = run("split", data, "--out", tmp_path / "one", "--kind", "biased", *options)
-    (only,) = (tmp_path / "one").iterdir()
-    assert tilp.read(only) == biased(world, "playsFor", removed=0.25, walked="kept")
-    assert not note(only)["balanced"]
+def test_samples_and_biased_data_are_written_and_read_like_any_graph(tmp_path, world):
+    made = few(world, 0.05, seed=2), biased(balanced(world), "playsFor", walked="kept")
+    for name, graph in zip(("few", "biased"), made, strict=True):
+        again = tilp.read(tilp.write(graph, tmp_path / name))
+        assert again == graph and len(again.targets) == len(graph.targets) < len(world.targets)
 
 
 def test_the_command_splits_by_time(run, tmp_path, data, world):
@@ -624,29 +576,23 @@ def test_the_command_splits_by_time(run, tmp_path, data, world):
 def test_the_command_says_what_is_wrong(run, tmp_path, data):
     out = tmp_path / "out"
     for options, words in (
-        (("few", "--latest", 2000), "--latest is for --kind time-shift, not few"),
-        (("time-shift", "--seed", 0), "--seed is for --kind few or biased"),
-        (("biased", "--share", 0.1), "--share is for --kind few"),
-        (("few", "--test", 0.1), "--test is for --kind random, not few"),
-        (("random", "--graph", "kept"), "--graph is for --kind few or biased, not random"),
+        (("random", "--latest", 2000), "--latest is for --kind time-shift, not random"),
+        (("time-shift", "--seed", 0), "--seed is for --kind random, not time-shift"),
+        (("time-shift", "--test", 0.1), "--test is for --kind random, not time-shift"),
         (("random", "--test", 0.0001), "too few facts to split"),
         (("random", "--test", 1), "less than 1 for both together"),
-        (("biased", "--queries", 3, "--no-balance"), "how test is balanced"),
-        (("biased", "--removed", 0.0001), "no relation has enough"),
-        (("few", "--share", 7), "above 0 and at most 1"),
         (("time-shift", "--valid-from", "soon", "--test-from", 1990), "'soon'"),
     ):
         code, _, err = run("split", data, "--out", out, "--kind", *options)
         assert code == 2 and words in err and not out.exists()
     assert list(tmp_path.iterdir()) == [data]  # nothing half done is left
-    code, _, err = run("split", data, "--out", data, "--kind", "few")
+    code, _, err = run("split", data, "--out", data, "--kind", "random")
     assert code == 2 and "not empty" in err
 
 
 def test_the_command_teaches(run):
     code, out, _ = run("split", "--help")
-    words = "DATA --out --kind few biased time-shift --share --relation --removed --queries --graph"
-    words += " random --valid --test 80 --seed --valid-from"
+    words = "DATA --out --kind random time-shift --valid --test 80 --seed --valid-from"
     words += " --test-from --latest --ends mask drop keep split.json"
     assert code == 0 and [word for word in words.split() if word not in out] == []
     assert "--share" in run("fit", "--help")[1]

@@ -21,7 +21,6 @@ from models import contents, fact_rows, fact_table, read_facts
 from tilp import TILP, TILPConfig
 from tilp._utils.files import backup_folder, new_folder
 from tilp.errors import TilpError
-from tilp.features.log_linear import LogLinearWeights
 from tilp.features.paper.features import FittedPaper, PaperFeatures, walked_relations
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model.update import touched_relations
@@ -175,18 +174,6 @@ def test_a_name_near_to_a_known_relation_is_asked_about():
     new = read_facts(("Ada", "playsfor", "Rovers", "1990", ""))
     report = fitted().update(new).last_update
     assert "'playsfor' is new: was 'playsFor'" in str(report)
-
-
-def test_weights_of_a_model_of_0_1_are_read():
-    weights = fitted("full")._fitted.features
-    n_directed = len(weights.dense)
-    mixing = np.linspace(0.0, 1.0, n_directed)
-    arrays = {**weights.to_arrays(), "mixing": mixing, "pull": np.ones(n_directed)}
-    old = LogLinearWeights.from_arrays(
-        {name: array for name, array in arrays.items() if name not in ("terms", "counts")}
-    )
-    assert not old.counts.any() and (old.terms == mixing[:, None]).all()
-    assert np.array_equal(old.dense, weights.dense)
 
 
 def test_distributions_are_those_of_all_facts_and_their_weights_stay():

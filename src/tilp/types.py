@@ -158,9 +158,9 @@ class RuleOrder(StrEnum):
 
 
 class SplitKind(StrEnum):
-    """Ways to split a data set: at random, or for a harder setting."""
+    """Ways in which `tilp split` splits a data set."""
 
-    RANDOM, FEW, BIASED, TIME_SHIFT = "random", "few", "biased", "time-shift"
+    RANDOM, TIME_SHIFT = "random", "time-shift"
 
 
 class WalkGraph(StrEnum):

@@ -52,8 +52,8 @@ def evaluate_command(
     compared: tilp compare A B.
 
     Args:
-        known: Data to take the split and the known answers from. For a model of reduced data (tilp
-            split --graph reduced): the data with all facts.
+        known: Data to take the split and the known answers from. For a model of part of the
+            data (tilp.splits.few, biased): the data with all facts.
         sample: Evaluate on a random sample of this many facts of the split, drawn with --seed.
     """
     fitted = options.load_model(model, threads, backend, address)

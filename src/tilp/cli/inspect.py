@@ -12,7 +12,7 @@ from typer import Option
 from tilp.cli import options
 from tilp.cli.console import make_table, output, print_json, print_table
 from tilp.errors import TilpError
-from tilp.types import LateEnds, SplitKind, TableFormat, WalkGraph
+from tilp.types import LateEnds, SplitKind, TableFormat
 
 if TYPE_CHECKING:
     from tilp.data_quality import DateSummary, Defects, Inspection
@@ -127,12 +127,8 @@ def _print_defects(defects: Defects) -> None:
     print_table("what to look at before learning", ("defect", "rows"), cells)
 
 
-_RandomOption, _FewOption, _BiasedOption, _TimeShiftOption, _FewOrBiasedOption, _SeededOption = (
-    partial(Option, rich_help_panel=f"--kind {kinds}")
-    for kinds in (
-        *("random", "few", "biased", "time-shift"),
-        *("few and biased", "random, few and biased"),
-    )
+_RandomOption, _TimeShiftOption = (
+    partial(Option, rich_help_panel=f"--kind {kind}") for kind in ("random", "time-shift")
 )
 _ShareOption = partial(_RandomOption, metavar="SHARE", show_default="0.1")
 _DateOption = partial(_TimeShiftOption, metavar="DATE", show_default="as many facts as before")
@@ -145,23 +141,7 @@ def split_command(
     kind: Annotated[SplitKind, Option(help="How to split.")],
     valid: Annotated[float | None, _ShareOption(help="Share of the facts in valid.")] = None,
     test: Annotated[float | None, _ShareOption(help="Share of the facts in test.")] = None,
-    share: Annotated[
-        list[float] | None, _FewOption(metavar="SHARE", show_default="0.05, 0.1, 0.2, … 0.8")
-    ] = None,
-    relation: Annotated[
-        list[str] | None, _BiasedOption(metavar="NAME", show_default="each")
-    ] = None,
-    removed: Annotated[float | None, _BiasedOption(show_default="0.5")] = None,
-    balance: Annotated[
-        bool | None, _BiasedOption("--balance/--no-balance", show_default="balance")
-    ] = None,
-    queries: Annotated[
-        int | None, _BiasedOption(min=1, show_default="size of test / relations")
-    ] = None,
-    graph: Annotated[
-        WalkGraph | None, _FewOrBiasedOption(show_default="few: kept; biased: reduced")
-    ] = None,
-    seed: Annotated[int | None, _SeededOption(min=0, show_default="0")] = None,
+    seed: Annotated[int | None, _RandomOption(min=0, show_default="0", help="Random seed.")] = None,
     valid_from: Annotated[str | None, _DateOption(help="The first start in valid.")] = None,
     test_from: Annotated[str | None, _DateOption(help="The first start in test.")] = None,
     latest: Annotated[str | None, _DateOption(show_default="any")] = None,
@@ -169,70 +149,43 @@ def split_command(
     format: options.FormatOption = TableFormat.TSV,
     read: options.ReadOptions = options.READ,
 ) -> None:
-    """Split DATA anew, at random or for a harder setting, as folders that every command reads.
+    """Split DATA anew, at random or by time, as a folder that every command reads.
 
     random: train, valid and test of 80, 10 and 10 %. All splits of DATA are put together and split
     anew. A fact stays in train if an entity or relation would otherwise not occur there. An
     example: tilp split DATA --out FOLDER --kind random
 
-    few: fewer training facts to learn from, drawn as --share of tilp fit draws them. Writes a
-    folder for each share; a smaller sample is part of a larger one.
-
-    biased: a test split with as many facts of each relation (folder balanced), and for each
-    relation a folder without half of its training facts. Compare its metrics with balanced.
-
     time-shift: train, valid and test follow each other by start; facts without a start are in
     train.
 
-    Every folder keeps all names, so that entities missing from train remain candidates. The file
+    The folder keeps all names, so that entities missing from train remain candidates. The file
     split.json beside the facts records kind, seed, counts, and fingerprints of DATA and of the
-    result. An example: tilp split DATA --out few --kind few, and then tilp fit few/0.05 --out
-    model
+    result.
 
     Args:
-        share: Share of the training facts to learn from; repeatable.
-        relation: Relation whose training facts are removed; repeatable.
-        removed: Share of them that is removed.
-        balance: Give test the same number of facts of each relation, or keep the splits.
-        queries: Number of test facts of each relation.
-        graph: The graph to walk on. kept: training facts that are not learned from stay in train,
-            marked 'walked_only'; reduced: they are removed.
-        seed: Random seed. Use another one for each round.
         latest: Treat starts after this date as unknown, and count them.
         ends: What to do with training facts that end after the first start in valid, which leak the
             time to predict. mask: make the end unknown; drop: drop the fact; keep: leave it as it
             is.
     """
-    made_rare = {"relation": relation, "removed": removed, "balance": balance, "queries": queries}
     dates = {"valid_from": valid_from, "test_from": test_from, "latest": latest}
     by_kind: dict[SplitKind, dict[str, Any]] = {
-        SplitKind.FEW: {"share": share, "graph": graph, "seed": seed},
-        SplitKind.BIASED: {**made_rare, "graph": graph, "seed": seed},
         SplitKind.RANDOM: {"valid": valid, "test": test, "seed": seed},
         SplitKind.TIME_SHIFT: {**dates, "ends": ends},
     }
-    for option, value in (item for own in by_kind.values() for item in own.items()):
-        if value is not None and option not in by_kind[kind]:
-            meant = " or ".join(each for each, own in by_kind.items() if option in own)
-            wrong = f"--{option.replace('_', '-')} is for --kind {meant}, not {kind.value}"
-            raise TilpError(f"{wrong}; leave it out")
-    if queries is not None and balance is False:
-        raise TilpError("--queries says how test is balanced; leave it out, or --no-balance")
-    from tilp.splits import folders
+    for meant, own in by_kind.items():
+        for option, value in own.items():
+            if value is not None and meant is not kind:
+                wrong = f"--{option.replace('_', '-')} is for --kind {meant}, not {kind}"
+                raise TilpError(f"{wrong}; leave it out")
+    from tilp.splits.folders import FOLDERS
 
-    source = read.read(data)
-    names = {"share": "shares", "relation": "relations", "graph": "walked"}
-    given = {names.get(key, key): own for key, own in by_kind[kind].items() if own is not None}
-    notes = folders.write_parts(source, folders.PARTS[kind](source, **given), out, format=format)
-    rows = []
-    for folder, note in notes:
-        facts = note["facts"]
-        train = (facts["train"], note["learned_from"], note.get("set_aside", 0))
-        rows.append((folder or ".", *_counts(*train, facts["valid"], facts["test"])))
-    figures = ("train", "learned from", "set aside", "valid", "test")
-    print_table(f"written to {out}", ("folder", *figures), rows, right=figures)
+    given = {option: value for option, value in by_kind[kind].items() if value is not None}
+    note = FOLDERS[kind](read.read(data), out, format=format, **given)
+    counts = ", ".join(f"{count:,} {split}" for split, count in note["facts"].items())
+    output().print(f"{out}: {counts}")
     if kind is SplitKind.TIME_SHIFT:
-        _print_dates(notes[0][1])
+        _print_dates(note)
 
 
 def _print_dates(note: dict[str, Any]) -> None:

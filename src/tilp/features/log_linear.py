@@ -53,9 +53,6 @@ class LogLinearWeights:
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LogLinearWeights:
         """Read what `to_arrays` returned."""
         n_directed, n_bounds = (len(arrays.get(name, ())) for name in ("columns", "bounds"))
-        if "mixing" in arrays:  # a model of 0.1
-            terms = np.repeat(arrays["mixing"][:, None], len(TERMS), axis=1)
-            arrays = {**arrays, "terms": terms, "counts": np.zeros((n_directed, _N_COUNTS))}
         if "counts" in arrays and arrays["counts"].shape == (n_directed, _N_COUNTS - 1):
             arrays = {**arrays, "counts": np.pad(arrays["counts"], ((0, 0), (0, 1)))}  # no kinds
         shapes: tuple[tuple[str, tuple[int | None, ...]], ...] = (

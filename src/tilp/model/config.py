@@ -146,24 +146,19 @@ class ModelSettings:
         try:
             values = _renamed(values, {old: new for new, old in _SAVED_KEYS.items()})
             mining, training = dict(values["mining"]), dict(values["training"])
-            mining.setdefault("distinct", False)  # models of 0.1 do not state these
-            values = {"select": False, "max_rules": mining["top"], **values}
+            if "distinct" not in mining:
+                raise TilpError("the model is of tilp 0.1: fit it again with this version")
             if set(values) != {option.name for option in fields(cls)}:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
-            _refuse_removed(training)
-            if mining.pop("every_reading", False):
-                raise TilpError(
-                    "missing='unknown' was removed in 0.2: fit the model again with another choice"
-                )
             mining["grains"] = tuple(map(Grain, mining["grains"]))
-            edges = mining.get("gap_edges", ())  # 0.1 had classes of its own
+            edges = mining["gap_edges"]
             mining["gap_edges"] = None if edges is None else tuple(edges)
             training["weights"] = Weights(training["weights"])
             values |= {
                 "mining": MiningSettings(**mining),
                 "training": TrainingSettings(**training),
                 "features": Features(values["features"]),
-                "without": _parts(values["without"]),
+                "without": tuple(map(Part, values["without"])),
                 "missing": Missing(values["missing"]),
             }
             return cls(**values)
@@ -174,28 +169,11 @@ class ModelSettings:
 _SAVED_KEYS = {"walk_length": "soft_length", "l2": "pull"}
 
 
-def _parts(saved: list[str]) -> tuple[Part, ...]:
-    """Return parts by their saved names; in 0.1 `stacking` was `mixing`."""
-    names = [name for name in saved if name != "out-of-fold"]  # part of every fit since
-    return tuple(Part.STACKING if name == "mixing" else Part(name) for name in names)
-
-
 def _renamed(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     return {
         names.get(name, name): _renamed(value, names) if isinstance(value, dict) else value
         for name, value in values.items()
     }
-
-
-def _refuse_removed(training: dict[str, Any]) -> None:
-    """Refuse choices of 0.1 that 0.2 lacks, and drop those that are no choice any more."""
-    if training["weights"] == "hybrid":
-        raise TilpError("hybrid weights were removed in 0.2: fit the model again with others")
-    cell = training.pop("cell", "lstm")
-    if cell != "lstm":
-        raise TilpError(f"the cell {cell!r} was removed in 0.2: fit the model again without it")
-    if not training.pop("choose_power", True):  # held-out queries chose the power in 0.1
-        training["ranking_power"] = training["walks_power"]
 
 
 def resolve_effort(

@@ -2,7 +2,6 @@
 
 from tilp.splits.folders import Released, released
 from tilp.splits.kinds import (
-    SHARES,
     TimeShift,
     balanced,
     biased,
@@ -13,6 +12,6 @@ from tilp.splits.kinds import (
 )  # fmt: skip
 
 __all__ = [
-    "SHARES", "Released", "TimeShift", "balanced", "biased", "few", "random_split", "reducible",
+    "Released", "TimeShift", "balanced", "biased", "few", "random_split", "reducible",
     "released", "time_shift",
 ]  # fmt: skip

@@ -55,9 +55,6 @@ def reassign_splits(
     return rebuild_graph(frames, graph.entities, graph.relations, graph.unit, *context)
 
 
-SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-"""Shares of the training facts in the paper's Figure 2."""
-
 # Random streams; larger than any seed, so that no seed mixes them up.
 TEST_STREAM, VALID_STREAM, REMOVAL_STREAM, SPLIT_STREAM = (stream << 32 for stream in range(4))
 
