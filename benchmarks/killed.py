@@ -61,6 +61,10 @@ COMMANDS = {  # each writes `out`, in a folder with what it reads
     "bench": ["bench", "plan.toml", "--out", "out", "--threads", "1"],
 }
 
+WINDOWS = (
+    *((os, name) for name in ("rename", "replace", "rmdir", "unlink", "remove")),
+    (shutil, "rmtree"),
+)
 IN_PLACE = {"update in place": "model", "forecaster in place": "forecaster"}
 
 
@@ -78,11 +82,11 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 class Windows:
-    """Counts renames and removals of a process, and kills it before or after one of them."""
+    """Counts renames and removals in a process, and kills it before or after one of them."""
 
     def __init__(self, at: int | None) -> None:
         self._at, self.count = at, 0
-        for module, name in ((os, "rename"), (os, "replace"), (shutil, "rmtree")):
+        for module, name in WINDOWS:
             setattr(module, name, self._wrapped(getattr(module, name)))
 
     def _wrapped(self, function: Callable[..., object]) -> Callable[..., object]:
@@ -169,7 +173,10 @@ def measure_windows(temporary: Path, most: int, seed: int) -> bool:
             raise SystemExit(f"{name} failed: {(temporary / 'log').read_text()[-500:]}")
         expected = digests(place / "out")
         count = int((temporary / "windows").read_text())
-        moments = sorted(chance.sample(range(count), min(most, count)))
+        # Half of them among the last, where what was made gets its name.
+        last = chance.sample(range(count)[-12:], min(most // 2, count))
+        others = sorted({*range(count)} - {*last})
+        moments = sorted([*last, *chance.sample(others, min(most - len(last), len(others)))])
         wrong = []
         for moment in moments:
             place = fresh(base, temporary, name)
