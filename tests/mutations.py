@@ -104,7 +104,6 @@ class Inputs:
             model.save(folder / f"model-{features}")
         model.rules().write(folder / "rules.jsonl")
         model.rules().write(folder / "rules.txt")
-        model.rules().write_csv(folder / "rules.csv")
         ForecastRules(n_jobs=1).fit(graph).save(folder / "forecaster")
         packed = tilp.read(folder / "packed")
         TILP(features="none", **choices).fit(packed).save(folder / "model-packed")
@@ -136,7 +135,6 @@ class Inputs:
             **dict.fromkeys((*(f"table.{suffix}" for suffix in tables), "splits"), tilp.read),
             **dict.fromkeys(("queries.tsv", "queries.parquet"), queries),
             **dict.fromkeys(("rules.jsonl", "rules.txt"), RuleSet.read),
-            "rules.csv": RuleSet.read_csv,
             "scores.tsv": lambda path: read_scores(path, graph, "valid"),
             "plan.toml": load_plan,
             "words.toml": lambda path: Phrasings.read(path, graph.relations),

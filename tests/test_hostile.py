@@ -17,7 +17,7 @@ from tilp.rules import parse_rule
 
 KINDS = (
     "table.tsv", "table.csv", "table.parquet", "table.jsonl", "table.xlsx", "table.sqlite",
-    "splits", "queries.tsv", "queries.parquet", "rules.jsonl", "rules.txt", "rules.csv",
+    "splits", "queries.tsv", "queries.parquet", "rules.jsonl", "rules.txt",
     "scores.tsv", "plan.toml", "words.toml", "model-none", "model-paper",
     "model-full", "forecaster", "evaluation",
 )  # fmt: skip

@@ -143,8 +143,6 @@ def test_a_weight_of_nothing_is_a_weight(tmp_path, model):
     rules = RuleSet(replace(one, weight=0.0) for one in list(model.rules())[:3])
     rules.write_jsonl(tmp_path / "rules.jsonl")
     assert RuleSet.read_jsonl(tmp_path / "rules.jsonl") == rules
-    rules.write_csv(tmp_path / "rules.csv")
-    assert RuleSet.read_csv(tmp_path / "rules.csv") == rules
 
 
 def test_a_folder_in_use_is_not_written_to(copy, model, saved):

@@ -118,7 +118,8 @@ def test_the_commands(run, tmp_path):
     assert code == 0
     figures = json.loads(out)
     assert set(figures["protocols"]) == {"enumerate", "raw"}
-    code, out, _ = run("compare", tmp_path / "ea", b, "--data", data, "--json")
+    assert run("evaluate-scores", b, "--data", data, "--out", tmp_path / "eb")[0] == 0
+    code, out, _ = run("compare", tmp_path / "ea", tmp_path / "eb", "--json")
     found = json.loads(out)
     expected = compare(
         load_evaluation(tmp_path / "ea"), evaluate(read_scores(b, graph), graph)
@@ -129,7 +130,6 @@ def test_the_commands(run, tmp_path):
     )
     code, out, _ = run("compare", tmp_path / "ea", tmp_path / "ea")
     assert code == 0 and "enumerate average" in out and "1.000" in out
-    code, _, err = run("compare", a, b)
-    assert code == 2 and "give --data DATA" in err
-    code, _, err = run("compare", tmp_path / "nothing", b)
-    assert code == 2 and "no saved evaluation" in err
+    for other in (a, tmp_path / "nothing"):
+        code, _, err = run("compare", other, tmp_path / "eb")
+        assert code == 2 and "no saved evaluation" in err

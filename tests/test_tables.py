@@ -427,9 +427,6 @@ def test_rule_files_and_phrasings_that_cannot_be_read(tmp_path, football):
         path.write_bytes(content)
         with pytest.raises(DataError, match=r"rules.jsonl, line 1"):
             RuleSet.read(path)
-    path.write_bytes(b"rule\n\xff\n")
-    with pytest.raises(DataError, match="not CSV in UTF-8"):
-        RuleSet.read_csv(path)
     (tmp_path / "p.toml").write_text("a = " + "[" * 100_000)
     with pytest.raises(DataError, match="cannot be read as TOML"):
         Phrasings.read(tmp_path / "p.toml", football.relations)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from tilp.bench import Job
     from tilp.evaluation import Evaluation
-    from tilp.graph import TemporalGraph
 
 _SHOWN_RELATIONS = 30
 _METRICS = dict.fromkeys(("mrr", "hits@1", "hits@3", "hits@10"), ".4f") | {"mean_rank": ",.1f"}
@@ -87,52 +86,40 @@ def evaluate_scores_command(
             object, start, end (the fact, as in DATA), direction (object or subject: which one the
             query asks for), candidate, score.
     """
+    from tilp.evaluation import evaluate, read_scores
+    from tilp.parallel import thread_count
+
     graph = read.read(data)
-    evaluation = _evaluate_file(scores, graph, split, protocol, default, threads)
+    candidates = read_scores(scores, graph, split, default=default)
+    rank = partial(evaluate, candidates, graph, split, protocols=protocol or None)
+    with task_bar("rank") as advance:
+        count, note = thread_count(threads), f"scores of {scores.name}"
+        evaluation = rank(threads=count, progress=advance, note=note)
     _report(evaluation, str(scores), out, json=json, seed=seed)
 
 
 def compare_command(
-    first: Annotated[Path, Argument(metavar="A", help="A saved evaluation, or a file of scores.")],
+    first: Annotated[Path, Argument(metavar="A", help="A saved evaluation.")],
     second: Annotated[Path, Argument(metavar="B", help="Another of the same queries.")],
     protocol: Annotated[Protocol, Option()] = Protocol.ENUMERATE,
     ties: Annotated[Ties | None, Option(show_default="average")] = None,
-    data: Annotated[Path | None, Option()] = None,
-    split: options.SplitOption = "test",
-    default: options.DefaultScoreOption = float("-inf"),
     json: options.JsonOption = False,
-    threads: options.ThreadsOption = None,
     seed: options.SeedOption = 0,
-    read: options.ReadOptions = options.READ,
 ) -> None:
     """Compare two evaluations of the same queries, A and B: paired, with significance.
 
     For MRR and hits: both metrics, B - A with its bootstrap interval, and the p-value of a paired
     permutation test over facts. Then the number of queries that either ranks better, and MRR for
-    each relation and direction.
+    each relation and direction. tilp evaluate and tilp evaluate-scores save evaluations: --out.
 
     Args:
         protocol: Which other true answers to filter out before ranking.
         ties: Rank among equal scores.
-        data: DATA that the scores belong to, if A or B is a file.
     """
     from tilp.evaluation import compare, load_evaluation
 
-    graph: TemporalGraph | None = None
-    evaluations: list[Evaluation] = []
-    for path in (first, second):
-        if not path.is_file():
-            evaluations.append(load_evaluation(path))
-            continue
-        if data is None:
-            raise TilpError(
-                f"{path} is a file of scores: give --data DATA that they belong to, or give saved "
-                "evaluations (tilp evaluate-scores --out FOLDER)"
-            )
-        if graph is None:
-            graph = read.read(data)
-        evaluations.append(_evaluate_file(path, graph, split, [protocol], default, threads))
-    comparison = compare(evaluations[0], evaluations[1], protocol, ties, seed=seed)
+    evaluations = load_evaluation(first), load_evaluation(second)
+    comparison = compare(*evaluations, protocol, ties, seed=seed)
     if json:
         print_json({"first": str(first), "second": str(second), **comparison.to_json()})
         return
@@ -155,19 +142,6 @@ def compare_command(
     formats |= {"wins": ",", "losses": ","}
     title, relations = f"MRR by relation · {setting}", comparison.by_relation
     _print_relations(title, counts, relations, lambda row: console.cells(row, **formats))
-
-
-def _evaluate_file(
-    path: Path, graph: TemporalGraph, split: str, protocols: Sequence[Protocol] | None,
-    default: float, threads: int | None,
-) -> Evaluation:  # fmt: skip
-    from tilp.evaluation import evaluate, read_scores
-    from tilp.parallel import thread_count
-
-    scores = read_scores(path, graph, split, default=default)
-    rank = partial(evaluate, scores, graph, split, protocols=protocols or None)
-    with task_bar("rank") as advance:
-        return rank(threads=thread_count(threads), progress=advance, note=f"scores of {path.name}")
 
 
 def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, seed: int) -> None:

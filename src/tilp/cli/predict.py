@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.progress import TaskID
 
-    from tilp.explanation import Explanation
     from tilp.graph.queries import KnownFacts
     from tilp.scoring import Query
 
@@ -241,7 +240,6 @@ def explain_command(
     formal: Annotated[bool, Option("--formal")] = False,
     groundings: Annotated[int, Option(min=0)] = 3,
     html: Annotated[Path | None, Option()] = None,
-    svg: Annotated[Path | None, Option(help="Draw the facts of the first reason.")] = None,
     phrasings: options.PhrasingsOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -285,10 +283,9 @@ def explain_command(
         query, candidate, against=against, without=without or (), groundings=groundings,
         max_reasons=None if every else max(reasons, _GROUNDED),
     )  # fmt: skip
-    for path, render in ((html, explanation_page), (svg, _picture)):
-        if path is not None:
-            write_text(path, render(explanation))
-            say(f"wrote {path}")
+    if html is not None:
+        write_text(html, explanation_page(explanation))
+        say(f"wrote {html}")
     known = fitted.known_facts(query, without=without or ())
     if json:
         facts = [asdict(fact) for fact in known[:_GROUNDED]]
@@ -297,17 +294,6 @@ def explain_command(
         for line in known_lines(known, _LISTED):
             output().print(line)
         print_explanation(explanation.text(None if every else reasons, formal=formal))
-
-
-def _picture(explanation: Explanation) -> str:
-    from tilp.explanation.render import draw_grounding
-    from tilp.viz import standalone
-
-    for reason in explanation.reasons:
-        for grounding in reason.groundings:
-            name = explanation.rival if reason.of_rival else explanation.candidate
-            return standalone(draw_grounding(grounding, explanation.query, name))
-    raise TilpError("there is nothing to draw: no reason has facts; raise --groundings")
 
 
 def print_explanation(text: str) -> None:

@@ -2,10 +2,10 @@
 
 from tilp.rules.phrasings import Phrasing, Phrasings
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule, parse_rule
-from tilp.rules.ruleset import MinedRule, RuleSet, RuleSetDiff
-from tilp.rules.temporal import FORMS, TemporalForm, generalises
+from tilp.rules.ruleset import MinedRule, RuleSet
+from tilp.rules.temporal import FORMS, TemporalForm
 
 __all__ = [
     "FORMS", "Atom", "Constraint", "MinedRule", "Notation", "Phrasing", "Phrasings", "Rule",
-    "RuleSet", "RuleSetDiff", "TemporalForm", "format_rule", "generalises", "parse_rule",
+    "RuleSet", "TemporalForm", "format_rule", "parse_rule",
 ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from tilp._utils.files import new_file, write_text
+from tilp._utils.files import write_text
 from tilp.errors import DataError, TilpError
 from tilp.rules.rule import Rule, parse_rule
 
@@ -112,15 +111,6 @@ def figure_columns(rules: Sequence[MinedRule]) -> dict[str, list[str]]:
         "lift": [_text("{:,.2f}", mined.lift) for mined in rules],
     }
     return {name: texts for name, texts in columns.items() if any(texts) or name not in _OPTIONAL}
-
-
-@dataclass(frozen=True, slots=True)
-class RuleSetDiff:
-    """Rules that only one of two sets has, and rules whose statistics differ."""
-
-    only_first: RuleSet
-    only_second: RuleSet
-    changed: tuple[tuple[MinedRule, MinedRule], ...]
 
 
 class RuleSet:
@@ -242,15 +232,6 @@ class RuleSet:
         """Return the rules of both sets; this set's statistics win."""
         return RuleSet([*self, *(mined for mined in other if mined.rule not in self)])
 
-    def diff(self, other: RuleSet) -> RuleSetDiff:
-        """Return the differences from another set."""
-        common = [(mined, other[mined.rule]) for mined in self if mined.rule in other]
-        return RuleSetDiff(
-            only_first=RuleSet(mined for mined in self if mined.rule not in other),
-            only_second=RuleSet(mined for mined in other if mined.rule not in self),
-            changed=tuple(pair for pair in common if pair[0] != pair[1]),
-        )
-
     def to_jsonl(self) -> str:
         """Return one line a rule: its text and statistics as JSON."""
         lines = (json.dumps(_to_record(mined), ensure_ascii=False) for mined in self)
@@ -295,7 +276,7 @@ class RuleSet:
             if not text or text.startswith("#"):
                 continue
             if text.startswith("{"):
-                rules.append(_from_record(json.loads, text, path, index))
+                rules.append(_from_record(text, path, index))
             else:
                 rules.append(_from_text(text, path, index))
             first = found.setdefault(rules[-1].rule, index)
@@ -308,29 +289,6 @@ class RuleSet:
             except TilpError as failure:
                 raise DataError(f"{path}, line {index}: {failure}") from failure
         return cls(rules)
-
-    def write_csv(self, path: Path | str) -> None:
-        """Write the rules as CSV with a header, whole or not at all."""
-        with (
-            new_file(Path(path)) as partial,
-            partial.open("w", encoding="utf-8", newline="") as file,
-        ):
-            records = list(map(_to_record, self))
-            optional = (*_OPTIONAL, _GIVEN)
-            known = [key for key in optional if any(key in record for record in records)]
-            table = csv.DictWriter(file, ("rule", *_KEYS, *known), lineterminator="\n")
-            table.writeheader()
-            table.writerows(records)
-
-    @classmethod
-    def read_csv(cls, path: Path | str) -> RuleSet:
-        """Read a file that `write_csv` wrote."""
-        try:
-            with Path(path).open(encoding="utf-8-sig", newline="") as file:
-                table = csv.DictReader(file)
-                return cls(_from_record(dict, row, path, table.line_num) for row in table)
-        except (UnicodeDecodeError, csv.Error) as failure:
-            raise DataError(f"{path}: not CSV in UTF-8 ({failure})") from failure
 
 
 def _to_record(mined: MinedRule) -> dict[str, object]:
@@ -351,11 +309,9 @@ def _from_text(text: str, path: Path | str, line: int) -> MinedRule:
         ) from failure
 
 
-def _from_record(
-    decode: Callable[..., dict[str, object]], raw: object, path: Path | str, line: int
-) -> MinedRule:
+def _from_record(text: str, path: Path | str, line: int) -> MinedRule:
     try:
-        record = decode(raw)
+        record = json.loads(text)
         known = [key for key in _OPTIONAL if record.get(key) not in (None, "")]
         optional = {key: float(str(record[key])) for key in known}
         if not all(map(math.isfinite, optional.values())):

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from tilp._utils.arrays import Ints
-from tilp.rules.rule import Constraint, Rule
+from tilp.rules.rule import Constraint
 from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation
 from tilp.time.bins import parse_length
 from tilp.types import Grain
@@ -162,44 +162,6 @@ def possible_classes(
     return list(filter(is_possible, TemporalRelation))
 
 
-def generalises(general: Rule, special: Rule) -> bool:
-    """Return True if a rule applies to every walk that another one applies to.
-
-    Both have the same head and the same chain of body atoms, and the constraints of `special`
-    imply those of `general`. Temporal constraints do so by their meaning for complete intervals:
-    `meets` implies `touching`, and `before(I1,I2)` with `before(I2,I3)` implies `before(I1,I3)`.
-    Others imply themselves alone. A rule generalises itself, and constraints that
-    contradict each other imply every temporal one.
-
-    >>> from tilp.rules import generalises, parse_rule
-    >>> chain = "won(E1,E2,I2) <- nominated(E1,E2,I1)"
-    >>> meets = parse_rule(f"{chain} & meets(I1,I2)")
-    >>> generalises(parse_rule(f"{chain} & touching(I1,I2)"), meets)
-    True
-    >>> generalises(parse_rule(f"{chain} & before(I1,I2)"), meets)
-    False
-    """
-    if general.head != special.head or general.body != special.body:
-        return False
-    added = [c for c in general.constraints if c not in special.constraints]
-    if not added:
-        return True
-    if not all(map(is_temporal, added)):
-        return False
-    temporal = tuple(filter(is_temporal, special.constraints))
-    scale = _smallest_unit((*temporal, *added))
-    network = _implications(temporal, special.length + 1, scale)
-    bounds = (bound for c in added for bound in _bounds(c, scale))
-    return network is None or all(map(network.implies, bounds))
-
-
-@lru_cache(maxsize=65_536)  # many rules share few of these
-def _implications(
-    constraints: tuple[Constraint, ...], n_intervals: int, scale: float
-) -> _Network | None:
-    return _Network.of(constraints, range(1, n_intervals + 1), scale)
-
-
 class _Network:
     """Simple temporal network: the least difference of each pair of ends."""
 
@@ -231,11 +193,6 @@ class _Network:
         through = self._least[:, [earlier]] + least + self._least[[later]]
         np.maximum(self._least, through, out=self._least)
         return True
-
-    def implies(self, bound: Bound) -> bool:
-        """Return True if a bound follows from the others."""
-        earlier, later = (self._index[end] for end in bound[:2])
-        return bool(self._least[earlier, later] >= bound[2])
 
     def earliest(self) -> dict[End, int]:
         """Return the least non-negative time of each end."""

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
 from typing import Any, Self
@@ -15,8 +15,6 @@ from tilp.viz.svg import Drawing, clean, colour, series, shorten, text_width, wr
 
 TICK_SIZE = 10.5  # of dates and other small text
 _TICK_GAP = 16.0
-_BREAK = 60.0  # width of a break in the axis
-_LONG = 15  # times the sum of all shorter gaps: such a gap is left out
 _SIDES = frozenset({UNKNOWN, OPEN_START, OPEN_END})
 
 Span = tuple[int, int]
@@ -30,41 +28,26 @@ class Axis:
     right: float
     knots: tuple[tuple[int, float], ...] = ()  # ascending times and positions; linear in between
     ticks: tuple[tuple[float, str], ...] = ()  # positions of known times, and their dates
-    breaks: tuple[float, ...] = ()  # positions where time is left out
 
     @classmethod
-    def of_dates(
-        cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, pad: float
-    ) -> Self:
-        """Make an even axis for the known times of intervals, broken where nothing happens."""
-        times = known_times(intervals)
-        if not times:
-            return cls(left, right)
-        spans = _spans(times)
-        taken = sum(high - low for low, high in spans)
-        scale = (right - left - 2 * pad - _BREAK * (len(spans) - 1)) / taken
-        knots: list[tuple[int, float]] = []
-        at = left + pad
-        for low, high in spans:
-            knots += [(low, at), (high, at := at + scale * (high - low))]
-            at += _BREAK
-        axis = cls(left, right, tuple(knots))
-        ticks = ((axis.x(time), format_time(time, unit)) for time in times)
-        breaks = tuple(axis.x(high) + _BREAK / 2 for _, high in spans[:-1])
-        return replace(axis, ticks=tuple(_apart(ticks)), breaks=breaks)
+    def of_times(
+        cls, intervals: Iterable[Interval], left: float, right: float, pad: float,
+        unit: Unit | None = None,
+    ) -> Self:  # fmt: skip
+        """Make an axis of the known times of intervals, with dates below it if there is a unit.
 
-    @classmethod
-    def of_order(cls, intervals: Iterable[Interval], left: float, right: float, pad: float) -> Self:
-        """Make an axis without dates, on which long times take little more room than short ones."""
+        Long times take little more room than short ones, so that both can be seen.
+        """
         times = known_times(intervals)
-        if len(times) < 2:
-            return cls(left, right, tuple((time, (left + right) / 2) for time in times))
         steps = [0.0]
         for time, following in pairwise(times):
             steps.append(steps[-1] + 1 + log2(following - time))
-        scale = (right - left - 2 * pad) / steps[-1]
-        knots = ((time, left + pad + scale * at) for time, at in zip(times, steps, strict=True))
-        return cls(left, right, tuple(knots))
+        first, scale = (left + right) / 2, 0.0
+        if len(times) > 1:
+            first, scale = left + pad, (right - left - 2 * pad) / steps[-1]
+        knots = [(time, first + scale * at) for time, at in zip(times, steps, strict=False)]
+        ticks = [] if unit is None else _apart((x, format_time(time, unit)) for time, x in knots)
+        return cls(left, right, tuple(knots), tuple(ticks))
 
     def x(self, time: int) -> float:
         """Return the position of a time; open ends are at the sides."""
@@ -84,25 +67,6 @@ def known_times(intervals: Iterable[Interval]) -> Sequence[int]:
     """Return the distinct starts and ends that are neither unknown nor open, ascending."""
     times = {time for interval in intervals for time in (interval.start, interval.end)}
     return sorted(times - _SIDES)
-
-
-def _spans(times: Sequence[int]) -> list[Span]:
-    """Return the spans of time to show, without gaps far longer than all shorter ones together."""
-    gaps = sorted(after - before for before, after in pairwise(times))
-    shorter, longest = 0, gaps[-1] if gaps else 0
-    for gap in gaps:
-        if shorter and gap > _LONG * shorter:
-            break
-        shorter, longest = shorter + gap, gap
-    room = max(1, shorter // 16)
-    spans = [(times[0] - room, times[0] + room)]
-    for time in times[1:]:
-        low, high = spans[-1]
-        if time - (high - room) <= longest:
-            spans[-1] = low, time + room
-        else:
-            spans.append((time - room, time + room))
-    return spans
 
 
 def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
@@ -173,11 +137,8 @@ def _draw_timeline(
     lanes = [*links, (query, colour("ink"))]
     known = [link.interval for link, _ in lanes if link.interval is not None]
     left, right = _NAMES, drawing.width - _WORDS
-    if unit is None:
-        axis = Axis.of_order(known, left, right, _MARGIN)
-    else:
-        fading = any({interval.start, interval.end} & _SIDES for interval in known)
-        axis = Axis.of_dates(known, unit, left, right, _MARGIN + _FADE * fading)
+    fading = unit is not None and any({each.start, each.end} & _SIDES for each in known)
+    axis = Axis.of_times(known, left, right, _MARGIN + _FADE * fading, unit)
     timeline = _Timeline(drawing, axis, query.interval)
     bottom = top + len(lanes) * _HEIGHT
     timeline.draw_band(top, bottom - top)
@@ -191,8 +152,6 @@ def _draw_timeline(
         # Where only an order is shown, the position of an unconstrained interval means nothing.
         loose = unit is None and link.relation is None and query.interval is not None
         timeline.draw(middle, link, fill, hollow=loose and not is_query)
-    for x in axis.breaks:
-        drawing.rect(x - 2, top, 4, bottom - top, colour("paper"))
     timeline.draw_axis(bottom)
     return bottom + 22
 
@@ -297,14 +256,10 @@ class _Timeline:
         return first - short, last + short
 
     def draw_axis(self, y: float) -> None:
-        """Draw the axis with its dates and breaks."""
+        """Draw the axis with its dates."""
         drawing, axis, soft = self.drawing, self.axis, colour("soft")
         drawing.line([(axis.left, y), (axis.right, y)], soft, 1.0)
         drawing.arrowhead(axis.right + 6, y, (1, 0), soft, 6)
-        for x in axis.breaks:
-            drawing.line([(x - 3, y), (x + 3, y)], colour("paper"), 4.0)
-            for shift in (-3, 3):
-                drawing.line([(x + shift - 2, y + 5), (x + shift + 2, y - 5)], soft, 1.2)
         for x, date in axis.ticks:
             drawing.line([(x, y), (x, y + 4)], soft, 1.0)
             drawing.text(x, y + 16, [date], TICK_SIZE, fill=soft, text_anchor="middle")

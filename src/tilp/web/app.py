@@ -7,7 +7,7 @@ import mimetypes
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -97,43 +97,15 @@ def create_app(
 
     app.include_router(api_router(state))
     app.include_router(page_router())
-    app.openapi = _openapi(app, state)  # type: ignore[method-assign]  # as FastAPI advises
+    app.openapi = cache(partial(_openapi, app))  # type: ignore[method-assign]  # as FastAPI advises
     return app
 
 
-def _openapi(app: FastAPI, state: ServiceState) -> Callable[[], dict[str, Any]]:
-    """Return the function that makes the schema, with examples once the model is warm."""
-
-    @cache
-    def openapi(ready: bool) -> dict[str, Any]:
-        names = ("title", "version", "summary", "description", "routes")
-        schema = get_openapi(**{name: getattr(app, name) for name in names})
-        schema["components"]["schemas"] |= schemas.RESPONSES
-        if ready:
-            _add_examples(schema, state.views.summary["example"])
-        return schema
-
-    return lambda: openapi(state.ready)
-
-
-def _add_examples(schema: dict[str, Any], example: dict[str, Any]) -> None:
-    query = {name: value for name, value in example.items() if value is not None}
-    bodies = {
-        "/predict": {**query, "k": 10},
-        BATCH: {"queries": [query, {**query, "start": None, "end": None}], "k": 3},
-        "/explain": {**query, "groundings": 3, "reasons": 20},
-        "/picture": {**query, "candidate": query["subject"], "facts": [{"number": 0}]},
-    }
-    subject, relation = query["subject"], query["relation"]
-    values = {"text": subject[:3], "entity": subject, "relation": relation, "body": relation}
-    for path, operations in schema["paths"].items():
-        for operation in operations.values():
-            if "requestBody" in operation:
-                content = operation["requestBody"]["content"]["application/json"]
-                content["example"] = bodies[path.removeprefix(PREFIX)]
-            for parameter in operation.get("parameters", ()):
-                if parameter["name"] in values:
-                    parameter["example"] = values[parameter["name"]]
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    names = ("title", "version", "summary", "description", "routes")
+    schema = get_openapi(**{name: getattr(app, name) for name in names})
+    schema["components"]["schemas"] |= schemas.RESPONSES
+    return schema
 
 
 logger = logging.getLogger(__name__)

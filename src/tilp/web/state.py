@@ -136,11 +136,6 @@ class ServiceState:
         self._failed = False
 
     @property
-    def ready(self) -> bool:
-        """Whether the model is warm."""
-        return self._views is not None
-
-    @property
     def views(self) -> Views:
         """The views; raises the error `starting` until the model is warm."""
         if self._views is None:
