@@ -75,7 +75,7 @@ def contents(folder):
         (
             "explain",
             "MODEL --relation --subject --object --start --end --candidate --ask --against "
-            "--without --reasons --all --formal --groundings --html --svg --phrasings --json FACT",
+            "--without --reasons --all --formal --groundings --html --phrasings --json FACT",
         ),
     ],
 )
