@@ -484,8 +484,26 @@ def test_the_examples_of_the_documentation_run(monkeypatch, tmp_path, run):
                 code, _, err = run(*shlex.split(line)[1:])
                 assert code == 0, (line, err)
                 commands += 1
-    assert commands == 14 and names["answers"].columns[0] == "query"
+    assert commands == 13 and names["answers"].columns[0] == "query"
     assert str(next(names["new_facts"].facts())) == "(Cleo, playsFor, Rovers, [1994, 1996])"
+
+
+def test_the_query_of_the_documentation_makes_a_table_of_rdf(monkeypatch, tmp_path):
+    pytest.importorskip("pyoxigraph")
+    monkeypatch.chdir(tmp_path)
+    base = "<http://www.wikidata.org"
+    said = f"{base}/entity/statement/s>"
+    time = '"1990-05-17T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
+    Path("statements.nt").write_text(
+        f"{base}/entity/Q1> {base}/prop/P39> {said} .\n"
+        f"{said} {base}/prop/statement/P39> {base}/entity/Q2> .\n"
+        f"{said} {base}/prop/qualifier/P580> {time} .\n"
+    )
+    (code,) = re.findall(r"```py\n(.*?)```", (DOCS / "data.md").read_text("utf-8"), re.DOTALL)
+    exec(code, {})
+    fact = tilp.read("facts.csv").fact(0)
+    assert fact.relation == "holds office" and fact.object.endswith("Q2")
+    assert str(fact.interval.format(fact.unit)) == "[1990-05-17, ?]"
 
 
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
