@@ -1,5 +1,6 @@
 """A real browser, and the page in it as a person uses it."""
 
+import base64
 import json
 import shutil
 from urllib.request import urlopen
@@ -157,8 +158,19 @@ class Page:
         """Whether it has to be scrolled sideways."""
         return self.run("return document.documentElement.scrollWidth > innerWidth")
 
-    def shot(self, name):
-        self.driver.save_screenshot(str(self.shots / f"{name}.png"))
+    def shot(self, name, *elements):
+        """Keep a picture of the window, or of the box around some elements in it."""
+        path = self.shots / f"{name}.png"
+        if not elements:
+            self.driver.save_screenshot(str(path))
+            return
+        boxes = [element.rect for element in elements]
+        left, top = (min(box[side] for box in boxes) - 12 for side in "xy")
+        right = max(box["x"] + box["width"] for box in boxes) + 12
+        bottom = max(box["y"] + box["height"] for box in boxes) + 12
+        clip = {"x": left, "y": top, "width": right - left, "height": bottom - top, "scale": 1}
+        shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})
+        path.write_bytes(base64.b64decode(shot["data"]))
 
     def complaints(self):
         """Messages in the browser's console since the last call, failed requests aside."""

@@ -1,7 +1,5 @@
-"""The code itself: style, types, the order of imports, what loads when, and the documentation."""
+"""The code itself: style, types, the order of imports, and what loads when."""
 
-import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -75,18 +73,3 @@ def test_the_tree_stays_small_and_its_names_say_what_is_inside():
 def test_nothing_heavy_is_loaded_before_it_is_needed(code):
     loaded = run(sys.executable, "-c", f"{code}; import sys; print(*sys.modules)").split()
     assert not {"jax", "numba", "polars", "numpy", "matplotlib", "ray"} & set(loaded)
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("material") is None, reason="mkdocs-material is not installed"
-)
-def test_documentation_builds(tmp_path):
-    run(
-        tool("mkdocs"),
-        "build",
-        "--strict",
-        "--site-dir",
-        str(tmp_path / "site"),
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-    )
-    assert (tmp_path / "site" / "index.html").is_file()

@@ -410,13 +410,16 @@ def test_a_server_that_is_gone_can_be_tried_again(page, question):
 
 
 def test_ask_for_the_readme(page):
-    """TILP_SCREENSHOTS=docs/images pytest tests/test_page.py -k readme draws docs/images/page-*."""
+    """TILP_SCREENSHOTS=docs/images pytest tests/test_page.py -k readme draws docs/images/*.png."""
     page.resize(1200, 1360)
     player = {"subject": "Greta Cherdale", "relation": "playsFor", "start": 1936, "end": 1940}
     page.open(ask(**player, why="Husley Eagles"))
     assert page.texts(".candidate .name")[0] == "Husley Eagles"
     page.wait(lambda: page.all("svg.picture"))
     page.shot("page-ask")
+    page.resize(1200, 1600)
+    parts = ("main h2", ".answers h3", ".reason")
+    page.shot("answer", *(page.all(part)[0] for part in parts))
 
 
 # Rules

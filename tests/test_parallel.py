@@ -1,10 +1,8 @@
 """Workers: order, bounds and failures; and values packed for other processes."""
 
-import re
 import shutil
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,14 +163,6 @@ def test_read_only_arrays_share_memory_and_are_not_writeable():
     assert not any(column.flags.writeable for column in edges)
     assert type(read_only_tuple(edges)) is type(edges)
     assert all(a is b for a, b in zip(read_only_tuple(edges), edges, strict=True))
-
-
-def test_the_examples_of_the_documentation_run():
-    text = (Path(__file__).parents[1] / "docs" / "parallel.md").read_text(encoding="utf-8")
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-        exec(block, names)
-    assert len(names["rules"])
 
 
 # Values packed for other processes.

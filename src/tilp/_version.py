@@ -8,7 +8,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "jax", "typer")
 _EXTRAS = ("matplotlib", "fastapi", "ray")

@@ -18,6 +18,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 from typer import Option
 
+from tilp._version import __version__
 from tilp.cli import data, evaluate, fit, inspect, options, predict, rules, serve
 from tilp.cli.console import print_warning, set_quiet
 from tilp.errors import TilpError
@@ -30,16 +31,35 @@ _MAX_COUNT = 2**31 - 1  # of any option that counts something
 
 app = typer.Typer(
     name="tilp",
-    help=(
-        "Learn temporal logical rules from tables of dated facts, predict with them, explain.\n\n"
-        "New here? [bold]tilp demo[/bold] shows every step on a small synthetic world; then "
-        "[bold]tilp inspect DATA[/bold] shows what is in your own data and what is wrong with it."
-    ),
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+    help="Learn temporal rules from a table of dated facts, predict with them, and see why.",
+    invoke_without_command=True,
+    rich_markup_mode=None,  # plain help: panels leave too little room in 80 columns
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+_FIRST_STEPS = f"""\
+tilp {__version__}: learn rules from a table of dated facts, predict, and see why.
+
+  tilp demo                         every step, on a small made-up world
+  tilp inspect facts.csv            what is in your table, and what is wrong
+  tilp fit facts.csv --out model    learn rules from it
+  tilp serve model --open           ask questions and see reasons, in the browser
+
+tilp --help lists all commands; tilp COMMAND --help explains one."""
+
+
+def _whole_number(least: int) -> Callable[[str], int]:
+    """Return the parser of an option that counts something."""
+
+    def parse(text: str) -> int:
+        with suppress(ValueError):
+            if least <= int(text) <= _MAX_COUNT:
+                return int(text)
+        raise typer.BadParameter(f"{text!s:.40} is not a whole number from {least} on.")
+
+    return parse
 
 
 def _add_command(name: str, command: Callable[..., Any]) -> None:
@@ -47,10 +67,12 @@ def _add_command(name: str, command: Callable[..., Any]) -> None:
     command = options.with_read_options(command)
     types = get_type_hints(command, include_extras=True)
     for option in (part for hint in types.values() for part in get_args(hint)[1:]):
-        if isinstance(getattr(option, "min", None), int) and option.max is None:
-            option.max = _MAX_COUNT
+        if isinstance(getattr(option, "min", None), int):
+            option.metavar = option.metavar or "N"
+            if option.max is None:
+                option.parser, option.min = _whole_number(option.min), None
     command.__doc__, command.__annotations__ = options.explain(command, types), types
-    app.command(name)(command)
+    app.command(name, short_help=command.__doc__.partition("\n")[0])(command)
 
 
 _add_command("demo", data.demo_command)
@@ -84,6 +106,7 @@ def _print_version(requested: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool,
         Option(
@@ -106,6 +129,8 @@ def _options(
     levels = {"DEBUG": debug, "INFO": verbose, "ERROR": quiet}
     logging.basicConfig(format="%(message)s")
     logging.getLogger("tilp").setLevel(next(filter(levels.get, levels), "WARNING"))
+    if context.invoked_subcommand is None:
+        typer.echo(_FIRST_STEPS)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -23,10 +23,17 @@ if TYPE_CHECKING:
     from tilp.datasets import World
 
 _DEMO_QUERIES = 50
+_NEXT_STEPS = """
+Your own table (subject, relation, object, start, end) next:
+  tilp inspect facts.csv
+  tilp fit facts.csv --out model
+  tilp serve model --open"""
 _MIN_PACK_MEMORY = 16 * 10**6
 
 datasets = typer.Typer(
-    help="Download published data sets, or generate the synthetic world.", no_args_is_help=True
+    help="Download published data sets, or generate the synthetic world.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -184,7 +191,7 @@ def world_command(
     seed: options.SeedOption = 0,
     format: options.FormatOption = TableFormat.TSV,
 ) -> None:
-    """Write the synthetic world: people, clubs, prizes and places, with planted rules."""
+    """Write the synthetic world, whose rules are known."""
     from tilp.datasets import world
     from tilp.io import write
 
@@ -257,4 +264,4 @@ def demo_command(size: options.WorldSizeOption = 3_000, seed: options.SeedOption
     print_predictions(model.predict(query, k=5), 5)
     console.print(f"The fact that was held out: {fact}\n")
     print_explanation(model.explain(query).text())
-    console.print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")
+    console.print(_NEXT_STEPS)

@@ -1,14 +1,13 @@
 """Arguments and options of commands, each defined once, and the functions that read them.
 
 Args:
-    DataArgument: A file of facts (subject, relation, object, start, end; or one date; or none) as
-        TSV or CSV, gzipped or not, Parquet, JSON lines, Excel, SQLite or DuckDB; or a folder with
-        train, valid and test, and perhaps entities.tsv and relations.tsv with names; or a folder
-        that tilp pack wrote; - reads standard input.
+    DataArgument: Your facts, with columns for subject, relation, object, start and end. A file of
+        TSV, CSV, JSON lines, Parquet, Excel, SQLite or DuckDB; a folder with train, valid and
+        test; or a folder that tilp pack wrote. - reads standard input.
     OnErrorOption: What to do with malformed dates, starts after ends, and rows without a name:
         repair them (unknown; end = start; leave the row out), skip the row, or raise an error.
-    ColumnsOption: Which column has which role, if the header does not say; roles that are not
-        given are recognised. subject=player,relation=kind,object=team,start=joined,end=left
+    ColumnsOption: Which column has which role, if the header does not say, such as
+        subject=player,start=joined. Roles that are not given are recognised.
     HeaderOption: Whether files begin with a row of column names.
     RelationNameOption: The relation of every row, for a table without such a column (player, club,
         from, to).
