@@ -77,7 +77,7 @@ _OF_FIT = {
     "mine": "search",
     "apply": "arriving",
     **dict.fromkeys(("select", "train"), "training"),
-    **dict.fromkeys(("features", "stack"), "features"),
+    **dict.fromkeys(("features", "stack", "time"), "features"),
 }
 _BATCH = 512
 _WARM_SIZE = 1_000  # facts of the world on which everything runs once before

@@ -123,6 +123,8 @@ class Inputs:
             relation = str(loaded.graph.relations.ids[0])
             subject = str(loaded.graph.entities.ids[0])
             loaded.predict({"subject": subject, "relation": relation}, k=3)
+            if "forecaster" not in path.name:
+                loaded.predict_time(subject, relation, subject, k=3)
 
         def packed(path):
             opened = tilp.read(path)
@@ -205,7 +207,7 @@ def _sign(folder, chance):
     try:
         content = json.loads(note.read_bytes())
         names = {"rules": "rules.jsonl", "features": "features.npz", "attention": "attention.npz"}
-        names |= {"weights": "weights.npz"}
+        names |= {"weights": "weights.npz", "time": "time.npz"}
         for key, name in names.items():
             if content.get(f"{key}_sha256"):
                 content[f"{key}_sha256"] = file_digest(folder / name)

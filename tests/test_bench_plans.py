@@ -80,7 +80,7 @@ def test_no_key_is_passed_over(tmp_path_factory, key, table):
 
 def test_shipped_plans_load():
     plans = shipped_plans()
-    known = {"quick", "table1", "table2", "few", "biased", "forecasting"}
+    known = {"quick", "table1", "table2", "few", "biased", "forecasting", "time"}
     assert known == set(plans)
     assert load_plan("icews14") == plans["forecasting"]  # the name it had before
     assert all(plan.title and plan.name == name for name, plan in plans.items())

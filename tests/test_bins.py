@@ -39,6 +39,9 @@ def test_edges_follow_the_scale_of_the_data() -> None:
     days = make_edges(np.arange(1, 40) * 365, "day", 8)
     assert years.tolist() == [1, 6, 10, 15, 20, 25, 30]
     assert length_words(days, "day")[-1] == "30 years or more"
+    fine = make_edges(np.arange(1, 40), "year", 8, fine=True)
+    assert fine.tolist() == [1, 6, 11, 15, 20, 25, 30, 35]
+    assert length_words((fine * 365.2425).astype(np.int64), "day")[2] == "11-15 years"
 
 
 @pytest.mark.parametrize(

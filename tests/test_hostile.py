@@ -14,6 +14,7 @@ from tilp._utils.files import note_digest
 from tilp.bench.jobs import Store
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.rules import parse_rule
+from tilp.time_prediction import TimeModel
 
 KINDS = (
     "table.tsv", "table.csv", "table.parquet", "table.jsonl", "table.xlsx", "table.sqlite",
@@ -98,3 +99,27 @@ def test_settings_of_a_model_of_another_type_are_refused(inputs, tmp_path, setti
     (folder / "model.json").write_text(json.dumps({**note, "sha256": note_digest(note)}))
     with pytest.raises(TilpError, match="a damaged model"):
         tilp.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("edges", lambda edges: edges[::-1]),
+        ("edges", lambda edges: edges[1:]),
+        ("edges", lambda edges: edges.astype("datetime64[s]")),
+        ("start_{}_group", lambda group: group + 10**6),
+        ("start_{}_group", lambda group: group[::-1]),
+        ("start_{}_group", lambda group: group.astype(float)),
+        ("end_{}_sparse", lambda sparse: sparse[..., None]),
+        ("end_{}_sparse", lambda sparse: sparse[1:]),
+        ("end_{}_dense", lambda dense: dense * float("nan")),
+    ],
+)
+def test_arrays_of_a_time_model_that_do_not_fit_are_refused(inputs, name, change):
+    model = tilp.load(inputs.whole / "model-none")
+    arrays = model._fitted.time.to_arrays()
+    relations = tuple(model.graph.relations)
+    name = name.format(len(relations))  # of all relations together
+    TimeModel.from_arrays(arrays, relations)
+    with pytest.raises((DataError, ValueError)):
+        TimeModel.from_arrays({**arrays, name: change(arrays[name])}, relations)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -159,6 +160,38 @@ def test_subjects_are_predicted_too(page, world_model, question):
     query = tilp.Query(question["relation"], object=best)
     assert page.texts(".candidate .name") == [one.candidate for one in world_model.ask(query)]
     assert page.one("h2").text.startswith("? ")
+
+
+def test_times_are_predicted_by_keyboard(page, world_model):
+    graph = world_model.graph
+    row = int(np.flatnonzero(graph.relation == graph.relations.find("playsFor"))[0])
+    fact = graph.fact(row)
+    page.open("#/ask")
+    page.hit(lambda: page.all(".segments label")[1:])
+    page.press(Keys.ARROW_RIGHT)  # from the subject to the time
+    page.complete("Subject", fact.subject)
+    page.complete("Relation", fact.relation)
+    page.complete("Object", fact.object)
+    page.press(Keys.ENTER)
+    answer = world_model.predict_time(fact.subject, fact.relation, fact.object)
+    assert page.one("h2").text == f"{fact.subject} {fact.relation} {fact.object}"
+    start, end = answer.dates(answer.intervals[0][0])
+    assert start in page.one(".when-best").text and end in page.one(".when-best").text
+    reasons = page.texts(".when-reasons li")
+    assert [r.sentence in text for r, text in zip(answer.reasons, reasons, strict=False)] == [
+        True
+    ] * 6
+    assert len(page.all("rect.when-interval")) == 1 and page.all("rect.when-start")
+    page.shot("ask-time")
+    page.resize(390)
+    assert not page.overflows()
+    page.shot("ask-time-phone")
+    page.field("From (year)").send_keys(start, Keys.ENTER)
+    given = world_model.predict_time(fact.subject, fact.relation, fact.object, start=start)
+    page.wait(lambda: len(page.all(".when-bounds li")) == 1)  # the end alone
+    assert page.texts(".when-bounds li")[0].startswith(
+        f"end: most likely {given.to_json()['end']['most_likely']}"
+    )
 
 
 def test_answers_open_their_reasons(page, world_model, question):

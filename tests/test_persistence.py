@@ -152,7 +152,12 @@ def test_a_folder_in_use_is_not_written_to(copy, model, saved):
 
 
 def test_a_model_is_json_and_parquet_and_nothing_else(saved):
-    assert {path.name for path in saved.iterdir()} == {"model.json", "rules.jsonl", "graph"}
+    assert {path.name for path in saved.iterdir()} == {
+        "model.json",
+        "rules.jsonl",
+        "time.npz",
+        "graph",
+    }
     for path in saved.rglob("*"):
         if path.suffix == ".json":
             assert isinstance(json.loads(path.read_text(encoding="utf-8")), dict)
@@ -161,6 +166,8 @@ def test_a_model_is_json_and_parquet_and_nothing_else(saved):
             assert lines and all("rule" in json.loads(line) for line in lines)
         elif path.suffix == ".parquet":
             assert len(pl.read_parquet(path)) > 0
+        elif path.suffix == ".npz":
+            assert len(np.load(path, allow_pickle=False).files) > 0
         else:
             assert path.is_dir(), path
 

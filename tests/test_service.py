@@ -272,6 +272,17 @@ def test_explained_against_others_and_without_facts(client, service_model, servi
     assert client.post("/api/v1/explain", json=itself).status_code == 400
 
 
+def test_times_are_those_of_the_model(client, service_model):
+    fact = service_model.graph.fact(0)
+    names = {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
+    found = post(client, "when", {**names, "at": 1950, "k": 3})
+    alone = service_model.predict_time(*names.values(), k=3)
+    assert found["intervals"] == alone.to_json()["intervals"]
+    assert found["holds"] == pytest.approx(service_model.holds(*names.values(), 1950))
+    wrong = {**names, "subject": "nobody at all"}
+    refused(client.post("/api/v1/when", json=wrong), 404, "unknown_name")
+
+
 def test_the_inspection_and_facts_over_time(client, service_model):
     graph = service_model.graph
     data = get(client, "data")

@@ -91,7 +91,7 @@ def estimate_cost(
     >>> graph = tilp.datasets.world(size=1_000).graph
     >>> cost = estimate_cost(graph, model.settings_for(graph), budget=0.5)
     >>> [stage.name for stage in cost.stages]
-    ['read', 'mine', 'apply', 'select', 'train']
+    ['read', 'mine', 'apply', 'select', 'train', 'time']
     """
     if not len(graph.rows("train")):
         raise TilpError("there are no training facts to learn from")
@@ -124,6 +124,8 @@ def estimate_cost(
     for name in samples[-1].taken:
         measure = stacked if name == "stack" else int
         taken = [(measure(each.facts), each.taken[name]) for each in samples if name in each.taken]
+        if name == "time":  # every sample learns it from all facts
+            taken = [(len(rows), samples[-1].taken[name])]
         values = (float(value) for value in extrapolate(taken, measure(len(rows))))
         stages.append(StageCost(name, *values))
     report(1.0)

@@ -132,6 +132,12 @@ class Part(StrEnum):
     VALID = "valid"
 
 
+class EvaluationTask(StrEnum):
+    """What an evaluation asks for: the subject or object of a fact, or its time."""
+
+    LINK, TIME = "link", "time"
+
+
 class Task(StrEnum):
     """What a model is for."""
 

@@ -11,23 +11,28 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress, product
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from tilp._utils.files import file_name_part
+from tilp._utils.files import file_name_part, unique_file_name
 from tilp.bench.data import Balanced, Biased, Few, Setting, Source, Whole
 from tilp.bench.evaluation_job import EvaluationJob
-from tilp.bench.jobs import Job, Result
+from tilp.bench.jobs import Job, Result, Workspace
 from tilp.bench.methods import Method
 from tilp.bench.report import TEXTS, Report, bold, italic
 from tilp.bench.schema import Count, Share, allow, one_of
 from tilp.evaluation import ties_of
 from tilp.evaluation.evaluate import unique_labels
 from tilp.graph import SPLITS
+from tilp.parallel import Workers
+from tilp.rules import Phrasings
 from tilp.splits import balanced, reducible
+from tilp.time_prediction import TimePredictor, TimeTraining, fit_time_model
+from tilp.time_prediction.evaluate import evaluate_times
 from tilp.types import Protocol, WalkGraph
 from tilp.viz.charts import Line, Point, draw_lines
 
 _METRICS = {"mrr": "MRR", "hits@1": "hits@1", "hits@10": "hits@10"}
+_TIME_METRICS = ("aeiou@1", "aeiou@5", "aeiou@10", "giou", "gaeiou", "tac", "mae_start", "mae_end")
 _COSTS = ("rules", "learn, s", "ask, s")
 _RANKINGS = [
     f"{protocol.value} {ties.value}" for protocol in Protocol for ties in ties_of(protocol)
@@ -397,3 +402,61 @@ class BiasedData(RankedExperiment):
                 figures[-1] = {name: float(entry["mrr"]) for name, entry in relations.items()}
                 figures[-1][None] = float(result["figures"][ranking]["mrr"])
         return figures
+
+
+@dataclass(frozen=True)
+class TimesJob(Job):
+    """A time model, and its predictions of the intervals of a split."""
+
+    source: Source
+    seed: int
+    split: str
+
+    @property
+    def name(self) -> str:
+        return f"times.{unique_file_name(self.source.name)}.{self.split}.seed-{self.seed}"
+
+    def identity(self) -> dict[str, Any]:
+        return {"data": self.source.fingerprint, "seed": self.seed, "split": self.split}
+
+    def run(self, workspace: Workspace) -> Result:
+        graph = self.source.graph
+        with Workers(workspace.threads) as workers:
+            model = fit_time_model(graph, TimeTraining(seed=self.seed), workers)
+            predictor = TimePredictor(model, graph, Phrasings())
+            return evaluate_times(predictor, graph, self.split, workers).to_json()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedOverlap:
+    """A published aeIOU@1, to stand beside ours."""
+
+    method: str
+    data: str
+    aeiou: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times(Experiment):
+    """When facts start and end."""
+
+    kind = "times"
+    tilp_only = True
+
+    split: SplitName = "test"
+    seeds: Count = 1
+    published: tuple[PublishedOverlap, ...] = ()
+
+    def jobs(self, source: Source) -> list[Job]:
+        return [TimesJob(source, seed, self.split) for seed in range(self.seeds)]
+
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
+        for source in sources:
+            rows = []
+            for result in report.failures(self.jobs(source)):
+                values = [f"{result['metrics'][name]:.4f}" for name in _TIME_METRICS]
+                rows.append([f"tilp, {result['facts']:,} facts", *values])
+            entries = [entry for entry in self.published if entry.data == source.name]
+            blank = [""] * (len(_TIME_METRICS) - 1)
+            rows += [[italic(e.method), italic(f"{e.aeiou:.4f}"), *blank] for e in entries]
+            report.table(["method", *_TIME_METRICS], rows, 1, source.name)

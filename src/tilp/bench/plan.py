@@ -22,7 +22,7 @@ from tilp.graph import SPLITS
 from tilp.parallel import thread_count
 
 EXPERIMENTS: Mapping[str, type[Experiment]] = {
-    cls.kind: cls for cls in (kinds.Compare, kinds.Curve, kinds.BiasedData)
+    cls.kind: cls for cls in (kinds.Compare, kinds.Curve, kinds.BiasedData, kinds.Times)
 }
 _Kind, _SettingKind = (
     Annotated[str, schema.one_of(list(names))] for names in (EXPERIMENTS, SETTINGS)

@@ -57,6 +57,7 @@ def convert_command(
 def impute_command(
     data: options.DataArgument,
     out: options.OutFolderOption,
+    model: Annotated[Path | None, Option(show_default="durations of the relation")] = None,
     estimate: Annotated[Estimate, Option()] = Estimate.EXPECTED,
     seed: options.SeedOption = 0,
     format: options.FormatOption = TableFormat.TSV,
@@ -66,11 +67,14 @@ def impute_command(
 
     The length of each relation's facts is a Gaussian truncated to lengths from 0 on, fitted to the
     training facts with both dates. A missing end is the start plus such a length, a missing start
-    the end minus it; facts without any date stay as they are. The column 'estimated' of the files
+    the end minus it; facts without any date stay as they are, and so do those of relations without
+    any fact with both dates. The column 'estimated' of the files
     written says which dates are estimates: start, end or both. tilp fit --missing duration does
     the same with draws, and leaves DATA alone.
 
     Args:
+        model: Predict the dates with this model instead, as tilp when does. The file
+            OUT-estimates.parquet has the 80 % credible interval of each.
         estimate: Length of a fact with one date. expected: the mean length of its relation's facts;
             drawn: a random draw for each fact.
     """
@@ -78,18 +82,25 @@ def impute_command(
     from tilp.time.durations import Durations
     from tilp.time.imputation import imputation_counts, impute
 
-    graph = read.read(data)
+    fitted = None if model is None else options.load_model(model)
+    graph = read.read(data, like=None if fitted is None else fitted.graph)
     durations = Durations.fit(graph)
-    imputed = impute(graph, estimate=estimate, seed=seed, durations=durations)
-    write(imputed, out, format=format)
+    if fitted is None:
+        imputed = impute(graph, estimate=estimate, seed=seed, durations=durations)
+        write(imputed, out, format=format)
+    else:
+        imputed, estimates = fitted.time_predictor().impute(graph)
+        write(imputed, out, format=format)
+        estimates.write_parquet(out.with_name(f"{out.name}-estimates.parquet"))
     counts = imputation_counts(imputed)
     total = int(counts["starts"].sum()) + int(counts["ends"].sum())
     figures = ("facts", "starts", "ends", "still missing", "complete in train", "mean length")
     rows = []
     for (relation, *numbers), row in zip(counts.rows(), durations.frame().to_dicts(), strict=True):
-        pooled = "of all relations" if row["pooled"] else ""
+        unknown = not row["intervals"]
+        note = "length unknown" if unknown else "of all relations" if row["pooled"] else ""
         numbers = [f"{count:,}" for count in (*numbers, row["intervals"])]
-        rows.append((relation, *numbers, f"{row['mean']:,.1f}", pooled))
+        rows.append((relation, *numbers, "-" if unknown else f"{row['mean']:,.1f}", note))
     print_table(f"{total:,} dates estimated", ("relation", *figures, ""), rows, right=figures)
     output().print(f"{out}: {imputed}")
 

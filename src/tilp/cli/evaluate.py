@@ -16,7 +16,7 @@ from typer import Argument, Option
 from tilp.cli import console, options
 from tilp.cli.console import output, print_json, print_table, task_bar
 from tilp.errors import TilpError
-from tilp.types import Backend, Protocol, Ties
+from tilp.types import Backend, EvaluationTask, Protocol, Ties
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +33,7 @@ _METRIC_TITLES = tuple(name.replace("_", " ") for name in _METRICS)
 def evaluate_command(
     model: options.ModelArgument,
     split: options.SplitOption = "test",
+    task: Annotated[EvaluationTask, Option()] = EvaluationTask.LINK,
     known: Annotated[Path | None, Option(metavar="DATA", show_default="the model's data")] = None,
     protocol: options.ProtocolsOption = None,
     sample: Annotated[int | None, Option(min=1, show_default="all")] = None,
@@ -51,16 +52,43 @@ def evaluate_command(
     compared: tilp compare A B.
 
     Args:
+        task: What is predicted. link: the object and the subject of each fact; time: the interval
+            of each fact with two known dates (aeIOU, errors, calibration; see docs/when.md).
         known: Data to take the split and the known answers from. For a model of part of the
             data (tilp.splits.few, biased): the data with all facts.
         sample: Evaluate on a random sample of this many facts of the split, drawn with --seed.
     """
     fitted = options.load_model(model, threads, backend, address)
     graph = None if known is None else options.read_like(known, fitted)
+    if task is EvaluationTask.TIME:
+        if protocol or out is not None:
+            raise TilpError("--protocol and --out go with --task link")
+        with task_bar("predict") as advance:
+            found = fitted.evaluate_times(
+                split, known=graph, sample=sample, seed=seed, progress=advance
+            )
+        _report_times(found.to_json(seed=seed), str(model), json=json)
+        return
     with task_bar("rank") as advance:
         rank = partial(fitted.evaluate, split, known=graph, protocols=protocol or None)
         result = rank(sample=sample, seed=seed, progress=advance)
     _report(result, str(model), out, json=json, seed=seed)
+
+
+def _report_times(result: dict[str, Any], name: str, *, json: bool) -> None:
+    if json:
+        print_json(result)
+        return
+    rows = []
+    for metric, value in result["metrics"].items():
+        low, high = result["intervals"].get(metric, (None, None))
+        rows.append((metric, f"{value:.4f}", "" if low is None else f"{low:.4f} to {high:.4f}"))
+    title = f"{name} · times of {result['facts']:,} facts of {result['split']}"
+    figures = ("value", "95 % interval")
+    print_table(title, ("metric", *figures), rows, right=figures)
+    shown = {"facts": ",", "aeiou@1": ".4f", "aeiou@10": ".4f", "mae_start": ".1f"}
+    by_relation = ((row["relation"], *console.cells(row, **shown)) for row in result["relations"])
+    print_table("by relation", ("relation", *shown), by_relation, right=tuple(shown))
 
 
 def evaluate_scores_command(

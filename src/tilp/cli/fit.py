@@ -30,6 +30,7 @@ _STAGES = {
     "train": "learn their weights",
     "features": "learn features",
     "stack": "weigh both on facts left out",
+    "time": "learn when facts start and end",
     "fit": "learn from train, day by day",
     "count": "count the new facts",
 }
@@ -49,6 +50,7 @@ def fit_command(
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
     top: Annotated[int | None, Option(min=1, show_default="300; paper: 3000")] = None,
+    time_model: Annotated[bool, Option("--time-model/--no-time-model")] = True,
     rules: Annotated[Path | None, Option()] = None,
     also_mine: Annotated[bool, Option("--also-mine")] = False,
     effort: Annotated[types.Effort | None, Option(show_default="normal; paper: thorough")] = None,
@@ -90,6 +92,7 @@ def fit_command(
             from then on are not known. For queries about a time that the data do not reach.
         top: Most rules to keep for a relation and direction. Most relations keep far fewer: a rule
             must explain answers that the others do not.
+        time_model: Learn when facts start and end, too, for tilp when.
         rules: Learn weights for the rules of this file, and mine none: JSON lines as tilp mine and
             tilp rules --out write them, or one rule a line, with # before comments.
         also_mine: With --rules: mine rules too. Given rules all stay.
@@ -113,7 +116,7 @@ def fit_command(
         raise TilpError("--also-mine goes with --rules, a file of rules")
     form = {"max_length": max_length, "temporal_detail": grain or None, "max_rules": top}
     mining = {"effort": effort, "min_support": min_support, "sample": sample, "walk_limit": limit}
-    parts = {"features": features, "only_earlier": only_earlier}
+    parts = {"features": features, "only_earlier": only_earlier, "time_model": time_model}
     learning = {"rule_weights": weights, "missing": missing, "share": share, "random_state": seed}
     running = {"n_jobs": threads, "memory": memory, "backend": backend, "address": address}
     if forecast:

@@ -178,6 +178,75 @@ def forecast_command(
     print_table(f"most likely at {fitted.now}", tuple(formats), rows, right=("probability",))
 
 
+def when_command(
+    model: options.ModelArgument,
+    relation: Annotated[str | None, Option(help="Relation of the fact.")] = None,
+    subject: Annotated[str | None, Option(help="Its subject.")] = None,
+    object: Annotated[str | None, Option(help="Its object.")] = None,
+    start: Annotated[str | None, Option(help="Its start: predict the end.")] = None,
+    end: Annotated[str | None, Option(help="Its end: predict the start.")] = None,
+    at: Annotated[str | None, Option(metavar="DATE")] = None,
+    queries: Annotated[Path | None, Option(metavar="FILE")] = None,
+    out: Annotated[Path | None, Option(metavar="FOLDER", show_default="print")] = None,
+    data: Annotated[Path | None, Option(show_default="the model's data")] = None,
+    k: Annotated[int | None, Option("-k", min=1, show_default="10; 1 with --queries")] = None,
+    reasons: Annotated[int, Option(min=0, help="Number of reasons, the strongest first.")] = 5,
+    on_error: Annotated[OnInvalidQuery, Option()] = OnInvalidQuery.RAISE,
+    phrasings: options.PhrasingsOption = None,
+    json: options.JsonOption = False,
+    threads: options.ThreadsOption = None,
+    backend: options.BackendOption = Backend.THREADS,
+    address: options.AddressOption = None,
+) -> None:
+    """Predict when a fact starts and ends, with credible intervals and reasons.
+
+    The amounts of the reasons for a date add up from the logit of its probability in the relation
+    to that of the answer.
+
+    Args:
+        at: Print the probability that the fact holds at this date.
+        queries: A TSV, CSV or Parquet file with the columns subject, relation, object, and perhaps
+            start or end.
+        out: With --queries: write the answers here as Parquet parts; a killed command resumes.
+        data: Take the train split of this DATA as evidence.
+        k: Number of intervals.
+        on_error: With --queries, for unknown names and unreadable dates. raise: stop; skip: a row
+            without an interval, with the reason.
+    """
+    if (queries is None) == (relation is None):
+        raise TilpError("give --relation, --subject and --object, or a file with --queries")
+    fitted = options.load_model(model, threads, backend, address, phrasings)
+    graph = None if data is None else options.read_like(data, fitted)
+    if queries is not None:
+        table = fitted.predict_times(queries, k or 1, on_error=on_error, folder=out, graph=graph)
+        if out is not None:
+            output().print(f"{out}: answers in Parquet parts")
+        elif json:
+            print_json(table.to_dicts())
+        else:
+            shown = ("subject", "relation", "object", "rank", "start", "end", "note")
+            rows = (["" if v is None else str(v) for v in row] for row in table[shown].rows())
+            print_table(None, shown, rows)
+        return
+    if out is not None or subject is None or object is None:
+        raise TilpError("give --subject and --object; --out goes with --queries")
+    fact = (subject, str(relation), object)
+    if at is not None:
+        holds = fitted.holds(*fact, at, start=start, end=end, graph=graph)
+        if json:
+            print_json({"at": at, "probability": holds})
+        else:
+            output().print(f"{' '.join(fact)} at {at}: {holds:.1%}")
+        return
+    answer = fitted.predict_time(*fact, start, end, k=k or 10, graph=graph)
+    if json:
+        print_json(answer.to_json())
+        return
+    print_explanation("\n".join(answer.lines(reasons)))
+    likely = [(*answer.dates(interval), f"{share:.1%}") for interval, share in answer.intervals]
+    print_table("likely intervals", ("start", "end", "probability"), likely, right=("probability",))
+
+
 @contextmanager
 def _batch_progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
     """Show a bar for each stage; outside a terminal, a line for each tenth of the queries."""
@@ -219,9 +288,7 @@ def print_predictions(
             (*console.cells(row, **formats), *("known" if row["known"] else m for m in mark))
             for row in candidates.iter_rows(named=True)
         )
-        # A title of the table would be wrapped to the width of its columns.
-        output().print(str(query), style="italic", highlight=False, markup=False, soft_wrap=True)
-        print_table("", (*formats, *mark), rows, right=("rank", "score", "share"))
+        print_table(str(query), (*formats, *mark), rows, right=("rank", "score", "share"))
 
 
 def explain_command(

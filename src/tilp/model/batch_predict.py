@@ -31,6 +31,7 @@ ChunkResult = tuple[TopCandidates, list[list[str]]]
 
 _NOTE, _FORMAT, _VERSION = "predict.json", "tilp predictions", 1
 _MAX_PART_ROWS = 2_000_000
+TIME_PART = 2_000  # questions about times in a part
 _PARQUET_MAGIC = b"PAR1"
 
 
@@ -222,6 +223,34 @@ def _add_parts(
             )
         write_note(folder / _NOTE, _FORMAT, _VERSION, {**note, "finished": True}, sign=False)
     return BatchResult(folder, note["queries"], note["skipped"], count, len(existing))
+
+
+def write_parts(
+    folder: Path, source: QuerySource, answer: Callable[[QuerySlice], pl.DataFrame],
+    origin: dict[str, Any], workers: Workers,
+) -> pl.DataFrame:  # fmt: skip
+    """Write a table for each slice of the queries to a folder, as parts; add missing ones only."""
+    origin = {**origin, "made_with": code_versions()}
+    note = {"queries": 0, "skipped": 0, "parts": 0, "finished": False, "of": origin}
+    note = _read_note(folder, origin) or note
+    folder.mkdir(parents=True, exist_ok=True)
+    empty = pl.DataFrame()
+    with locked(folder):
+        write_note(folder / _NOTE, _FORMAT, _VERSION, note, sign=False)
+        paths: list[Path] = []
+
+        def missing() -> Iterator[QuerySlice]:
+            for index, part in enumerate(source.slices(TIME_PART)):
+                path = folder / f"part-{index:05d}.parquet"
+                if not _is_complete(path):
+                    paths.append(path)
+                    yield part
+
+        for index, frame in enumerate(workers.map(answer, missing())):
+            _write_parquet(paths[index], frame)
+            empty = frame.clear()
+        write_note(folder / _NOTE, _FORMAT, _VERSION, {**note, "finished": True}, sign=False)
+    return empty
 
 
 def _check_queries(

@@ -131,6 +131,7 @@ class ModelSettings:
     max_rules: int = MAX_KEPT  # of each directed relation to keep, if they are selected
     held_out: int = 5_000  # facts that decide when to stop, at most
     seed: int = 0
+    time_model: bool = True  # learn when facts start and end, too
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mining", replace(self.mining, seed=self.seed))
@@ -148,6 +149,7 @@ class ModelSettings:
             mining, training = dict(values["mining"]), dict(values["training"])
             if "distinct" not in mining:
                 raise TilpError("the model is of tilp 0.1: fit it again with this version")
+            values = {"time_model": False, **values}
             if set(values) != {option.name for option in fields(cls)}:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
             mining["grains"] = tuple(map(Grain, mining["grains"]))

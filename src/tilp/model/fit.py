@@ -32,6 +32,7 @@ from tilp.model.fitted_model import FittedModel, with_weights
 from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.scoring import RuleScorer, RuleWeights
 from tilp.time.imputation import MissingDates
+from tilp.time_prediction import TimeTraining, fit_time_model
 from tilp.types import Features, Grain, Part
 from tilp.walks import Walker
 from tilp.walks.mining import MiningCheckpoint, count_rules, mining_walker, target_facts
@@ -59,7 +60,13 @@ def fit_model(
         judged = [(data.training.select(fold_ids == fold), w) for fold, w in enumerate(folds)]
         judged.append((data.held_out, fitted.weights))
         fitted = replace(fitted, rules=with_gains(data, fitted.rules, judged, context))
-    return learn_features(data, fitted, folds, context)
+    fitted = learn_features(data, fitted, folds, context)
+    if not context.settings.time_model or context.settings.mining.only_earlier:
+        return fitted  # which facts are earlier is not known before the date is
+    with context.stages("time") as advance:
+        training = TimeTraining(seed=context.settings.seed)
+        time = fit_time_model(graph, training, context.workers, advance)
+    return replace(fitted, time=time, seconds=context.stages.seconds)
 
 
 def check_memory(graph: TemporalGraph, context: FitContext) -> None:

@@ -20,6 +20,7 @@ from tilp.model.config import ModelSettings
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer, RuleWeights, Scorer
 from tilp.time.imputation import MissingDates
+from tilp.time_prediction import TimeModel
 from tilp.walks.mining import mining_walker
 
 FittedFeatures = FittedPaper | LogLinearWeights
@@ -37,6 +38,7 @@ class FittedModel:
     seconds: dict[str, float] = field(default_factory=dict)  # that each stage took in this run
     net: dict[str, NDArray[Any]] | None = None  # parameters of the attention net, if there is one
     updates: tuple[dict[str, Any], ...] = ()  # reports of the updates since the fit
+    time: TimeModel | None = None  # when facts start and end
 
     def scorer(
         self, graph: TemporalGraph, fitted_to: TemporalGraph, settings: ModelSettings

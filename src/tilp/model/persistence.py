@@ -34,10 +34,12 @@ from tilp.model.config import ModelSettings
 from tilp.model.fitted_model import FittedFeatures, FittedModel
 from tilp.rules import RuleSet
 from tilp.scoring import RuleWeights
+from tilp.time_prediction import TimeModel
 from tilp.types import Features, TableFormat
 
 _NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
-_FEATURES, _NET, _SOURCES = "features.npz", "attention.npz", "sources.parquet"
+_FEATURES, _NET, _TIME = "features.npz", "attention.npz", "time.npz"
+_SOURCES = "sources.parquet"
 _FORMAT = "tilp model"
 _VERSION = 2
 _PACKAGES = ("numpy", "scipy", "numba", "polars", "jax")
@@ -88,6 +90,9 @@ def save_model(
             "rules_sha256": files.file_digest(partial / _RULES),
             "features_sha256": _write_arrays(partial / _FEATURES, features),
             "attention_sha256": _write_arrays(partial / _NET, fitted.net),
+            "time_sha256": _write_arrays(
+                partial / _TIME, None if fitted.time is None else fitted.time.to_arrays()
+            ),
             "sources": sources,
             "settings": settings.to_json(),
             "walks_power": weights.walks_power,
@@ -110,7 +115,9 @@ def model_digest(settings: ModelSettings, graph: TemporalGraph, fitted: FittedMo
     """Return a digest of all that the predictions of a model depend on."""
     features = {} if fitted.features is None else fitted.features.to_arrays()
     weights = fitted.weights
+    time = {} if fitted.time is None else fitted.time.to_arrays()
     arrays = {
+        **{f"time_{name}": np.asarray(time[name]) for name in sorted(time)},
         **{name: np.asarray(features[name]) for name in sorted(features)},
         **{name: getattr(weights, name) for name in ("rule", "prior", "factor")},
     }
@@ -149,8 +156,10 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
             files.check_arrays(arrays, lengths)
             features = LogLinearWeights.from_arrays(arrays)
         net = _read_arrays(folder / _NET, note.get("attention_sha256"))
+        dates = _read_arrays(folder / _TIME, note.get("time_sha256"))
+        time = None if dates is None else TimeModel.from_arrays(dates, tuple(graph.relations))
         curve, updates = LossCurve(**note["loss"]), tuple(map(dict, note.get("updates", ())))
-        fitted = FittedModel(rules, weights, curve, features, net=net, updates=updates)
+        fitted = FittedModel(rules, weights, curve, features, net=net, updates=updates, time=time)
     except OSError as failure:
         raise TilpError(f"{folder}: the model cannot be read: {failure}") from failure
     except (LookupError, AttributeError, TypeError, ValueError, DataError) as failure:

@@ -153,6 +153,9 @@ def update_model(
     """Mine and count again what new facts touch in a model of a graph; its weights stay."""
     update = _Update(graph, fitted, merged, context)
     updated = update.run()
+    if fitted.time is not None:
+        time = fitted.time.for_relations(tuple(merged.graph.relations))
+        updated = replace(updated, time=time)
     report = update.report(updated.rules)
     history = (*fitted.updates, report.to_json()) if report.anything else fitted.updates
     return replace(updated, updates=history), report

@@ -12,6 +12,9 @@ from tilp.types import Unit
 
 _ROUND = [b * 10**p for p in range(10) for b in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)]
 _COUNTS = sorted({int(count) for count in _ROUND if count == int(count)})
+_FINE = sorted(
+    {*_COUNTS, *range(1, 30), *(int(b * 10**p) for p in range(1, 10) for b in (3.5, 4.5))}
+)
 # Lengths that people say: a named unit, its length in units of time, and how many of it they say.
 _SAID: dict[Unit, tuple[tuple[str, float, Iterable[int]], ...]] = {
     Unit.DAY: (
@@ -26,13 +29,19 @@ _SAID: dict[Unit, tuple[tuple[str, float, Iterable[int]], ...]] = {
 }
 
 
-def said_lengths(unit: Unit) -> dict[int, tuple[int, str]]:
-    """Return the lengths of time that people say, ascending, each as a count of a named unit."""
-    units = _SAID[unit]
+def said_lengths(unit: Unit, *, fine: bool = False) -> dict[int, tuple[int, str]]:
+    """Return the lengths of time that people say, ascending, each as a count of a named unit.
+
+    Args:
+        unit: what times count.
+        fine: with more counts of the largest unit: all to 29, 35, 45, … (bool, default False).
+    """
+    *smaller, (largest, length, counts) = _SAID[unit]
+    units = (*smaller, (largest, length, _FINE if fine else counts))
     return {int(count * size): (count, name) for name, size, counts in units for count in counts}
 
 
-def make_edges(distances: Ints, unit: Unit | str, n: int = 22) -> Ints:
+def make_edges(distances: Ints, unit: Unit | str, n: int = 22, *, fine: bool = False) -> Ints:
     """Return the least lengths of at most n bins of distances that differ from 0.
 
     Edges follow the quantiles of the distances, and are rounded to lengths that people say. They
@@ -43,6 +52,7 @@ def make_edges(distances: Ints, unit: Unit | str, n: int = 22) -> Ints:
         distances: differences of times in the unit; their signs do not matter.
         unit: what times count.
         n: most bins on each side of 0 (int, default 22).
+        fine: round less, as `said_lengths` says (bool, default False).
 
     >>> make_edges(np.array([1, 1, 2, 3, 4, 8, 33, 40]), "year", 4).tolist()
     [1, 2, 4, 15]
@@ -50,7 +60,7 @@ def make_edges(distances: Ints, unit: Unit | str, n: int = 22) -> Ints:
     lengths = np.abs(distances[distances != 0])
     if not len(lengths):
         return np.ones(1, np.int64)
-    said = np.array(list(said_lengths(Unit(unit))))
+    said = np.array(list(said_lengths(Unit(unit), fine=fine)))
     wanted = np.maximum(np.quantile(lengths, np.arange(n) / n), 1)
     above = np.clip(np.searchsorted(said, wanted), 1, len(said) - 1)
     nearest = np.where(wanted**2 < said[above - 1] * 1.0 * said[above], above - 1, above)
@@ -77,7 +87,7 @@ def length_words(edges: Ints, unit: Unit | str) -> list[str]:
     >>> length_words(np.array([1, 730]), "day")
     ['within 2 years', '2 years or more']
     """
-    said, own = said_lengths(Unit(unit)), unit_words(Unit(unit), plural=False)
+    said, own = said_lengths(Unit(unit), fine=True), unit_words(Unit(unit), plural=False)
     words = []
     for low, high in zip(edges.tolist(), [*edges.tolist()[1:], None], strict=True):
         count, name = said.get(low, (low, own))

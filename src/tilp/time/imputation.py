@@ -93,7 +93,8 @@ def impute(
 ) -> TemporalGraph:
     """Return the graph with each lone missing date estimated from the fact's other date.
 
-    Facts without any date stay as they are, and so do facts whose one known date is open.
+    Facts without any date stay as they are, and so do facts whose one known date is open, and
+    those of relations without any known length.
     `TemporalGraph.estimated` marks what was estimated, and `tilp.write` writes these marks.
 
     Args:
@@ -113,6 +114,13 @@ def impute(
     durations = durations or Durations.fit(graph)
     uniform = keyed_uniform(seed, *fact) if drawn else None
     start, end = durations.estimate(graph.relation, graph.start, graph.end, uniform)
+    known = durations.intervals[graph.relation] > 0
+    start, end = np.where(known, start, graph.start), np.where(known, end, graph.end)
+    return with_estimates(graph, start, end)
+
+
+def with_estimates(graph: TemporalGraph, start: Times, end: Times) -> TemporalGraph:
+    """Return the graph with estimated dates, marked, and their texts."""
     new_start, new_end = start != graph.start, end != graph.end
     low, high = span_of_digits(graph.unit)  # what is written can be read back
     start, end = (np.where(new, np.clip(times, low, high), times)

@@ -122,6 +122,15 @@ def api_router(state: ServiceState) -> APIRouter:
 
         return StreamingResponse(lines(), media_type=_LINES)
 
+    @ask("/when", responses=body_errors)
+    async def when(request: schemas.TimeRequest) -> dict[str, Any]:
+        """Predict when a fact starts and ends: intervals, distributions, reasons.
+
+        The contributions of a side's reasons add up from the logit of the chosen date in `prior`
+        to that of the answer. `holds` is the probability that the fact holds `at` a date.
+        """
+        return await state.queue.run(state.views.model.when, **request.model_dump())
+
     @ask("/explain", responses=body_errors | {200: schemas.returns("ExplanationOut")})
     async def explain(request: schemas.ExplainRequest) -> Any:
         """Explain the rank of a candidate: the facts behind its score, against a rival's.

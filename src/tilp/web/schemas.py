@@ -101,6 +101,18 @@ class PredictRequest(QueryRequest):
     k: K = 10
 
 
+class TimeRequest(_Request):
+    """A fact whose start and end, or one of them, are predicted."""
+
+    subject: Name = Field(description="Name or id.")
+    relation: Name = Field(description="Name or id.")
+    object: Name = Field(description="Name or id.")
+    start: Date = Field(None, description="If it is known, the end is predicted.")
+    end: Date = Field(None, description="If it is known, the start is predicted.")
+    at: Date = Field(None, description="Return also the probability that it holds at this date.")
+    k: K = 10
+
+
 class BatchRequest(_Request):
     """Many queries."""
 

@@ -69,6 +69,15 @@ class ModelView:
         _add_pictures(found, json, drawn=pictures)
         return json
 
+    def when(
+        self, subject: str, relation: str, object: str, start: Any, end: Any, at: Any, k: int
+    ) -> dict[str, Any]:
+        """Return when a fact holds as JSON, and perhaps whether it holds at a date."""
+        query = Query(relation, subject, object, start, end)
+        predictor = self._model.time_predictor()
+        answer = predictor.ask(query, k).to_json()
+        return answer if at is None else {**answer, "holds": predictor.holds(query, at)}
+
     def draw_facts(self, query: Query, candidate: str, steps: Iterable[tuple[int, bool]]) -> str:
         """Draw facts, each a row and whether to read it backwards, as a candidate's grounding."""
         graph, walked = self._graph, []

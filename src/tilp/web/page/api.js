@@ -17,6 +17,7 @@ export const entities = (text, signal) => get("entities", { text, limit: 8 }, si
 export const rules = (choice, signal) => get("rules", choice, signal);
 export const rulePicture = (number) => getText(`rules/${number}/picture.svg`);
 export const predict = (query, signal) => post("predict", query, signal);
+export const when = (query, signal) => post("when", query, signal);
 export const explain = (query, signal) => post("explain", query, signal);
 export const groundingPicture = (grounding) => postForText("picture", grounding);
 export const data = (signal) => get("data", {}, signal);

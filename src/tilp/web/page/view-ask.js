@@ -8,6 +8,7 @@ import { questionForm } from "./question.js";
 import { knownFacts } from "./known.js";
 import { empty, region } from "./region.js";
 import { address, amend, go } from "./router.js";
+import { whenAnswer, whenWords } from "./when.js";
 import { counted, dates } from "./words.js";
 
 const ANSWERS = 10;
@@ -33,8 +34,14 @@ export function askView({ model, relations }) {
     const seen = answers && isSame ? howMany(before) : 0;
     answers = null;
     form.write(state);
-    if (!state.relation || !(state.subject || state.object)) {
+    const isWhole = state.missing ? state.subject && state.object : state.subject || state.object;
+    if (!state.relation || !isWhole) {
       results.show(welcome(model.example));
+      return;
+    }
+    if (state.missing) {
+      await results.load((signal) => api.when(asked(state), signal), drawnTime, correct);
+      if (!isSame && before.relation) seeTop(results.element);
       return;
     }
     const query = { ...asked(state), k: howMany(state) };
@@ -73,6 +80,15 @@ export function askView({ model, relations }) {
     ].filter(Boolean);
   }
 
+  function drawnTime(found) {
+    announce(whenWords(found));
+    return [
+      el("div", { class: "results-head" }, el("h2", {}, inWords(state)), copyLink()),
+      el("p", { class: "kind" }, `Evidence: ${model.evidence}.`),
+      el("div", { class: "card when" }, whenAnswer(found, model.unit)),
+    ];
+  }
+
   function explain(candidate, { against, without }, signal) {
     const compared = against && against !== candidate ? { against } : {};
     const query = { ...asked(state), candidate, ...compared, without, reasons: REASONS };
@@ -88,7 +104,7 @@ export function askView({ model, relations }) {
       el(
         "p",
         { class: "lead" },
-        "Give one entity of a fact and its time. The answers come with the dated facts behind them.",
+        "Give one entity of a fact and its time, or both entities to ask when it holds. The answers come with the dated facts behind them.",
       ),
       form.element,
       results.element,
@@ -108,7 +124,8 @@ function read(params) {
   const text = (name) => params.get(name) ?? "";
   return {
     subject: text("subject"),
-    object: text("subject") ? "" : text("object"),
+    object: text("subject") && text("missing") !== "time" ? "" : text("object"),
+    missing: text("missing") === "time" ? "time" : "",
     relation: text("relation"),
     start: text("start"),
     end: text("end"),
