@@ -10,7 +10,7 @@ import tilp
 from models import FAST, contents, fitted, same
 from strategies import both_ways, small_world
 from tilp import TILP, Query
-from tilp.errors import TilpError
+from tilp.errors import TilpError, TilpWarning
 from tilp.evaluation import evaluate
 from tilp.learning import KNOWN_KINDS
 
@@ -104,8 +104,10 @@ def test_without_valid_a_seeded_tenth_of_train_decides(tmp_path):
 
 def test_what_cannot_be_fitted_is_said():
     nothing = pl.DataFrame(schema=dict.fromkeys(("subject", "relation", "object"), pl.String))
+    with pytest.warns(TilpWarning, match="train is empty"):
+        empty = tilp.read(nothing)
     with pytest.raises(TilpError, match="no training facts"):
-        TILP().fit(tilp.read(nothing))
+        TILP().fit(empty)
     lonely = pl.DataFrame({"subject": ["a"], "relation": ["r"], "object": ["b"]})
     with pytest.raises(TilpError, match="no rule was found"):
         TILP(1).fit(tilp.read(lonely))

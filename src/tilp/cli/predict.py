@@ -288,7 +288,9 @@ def print_predictions(
             (*console.cells(row, **formats), *("known" if row["known"] else m for m in mark))
             for row in candidates.iter_rows(named=True)
         )
-        print_table(str(query), (*formats, *mark), rows, right=("rank", "score", "share"))
+        # A title of the table would be wrapped to the width of its columns.
+        output().print(str(query), style="italic", highlight=False, markup=False, soft_wrap=True)
+        print_table("", (*formats, *mark), rows, right=("rank", "score", "share"))
 
 
 def explain_command(
