@@ -126,12 +126,19 @@ def test_predictions_in_parts_and_updates_are_those_of_one_thread(
     place[rows] = TRAIN
     new = reassign_splits(graph, place)
     queries = graph.frame("valid").select("relation", "subject", "start").cast(pl.String)
+    measured = {}
     for backend in ("serial", "ray"):
         folder = tmp_path / backend
         choice = {"n_jobs": 1, "backend": backend, "only_earlier": earlier}
         model = tilp.TILP(**FAST, **choice).fit(graph.without(rows))
         model.update(new).save(folder / "updated")
         model.predict_to(folder / "parts", queries, 3, explain=1, part_size=50)
+        if not earlier:
+            times = graph.frame("valid").select("subject", "relation", "object").head(40)
+            model.predict_times(times, 3, folder=folder / "times", part_size=10)
+            measured[backend] = model.evaluate_times("valid", sample=60).rows
+    if not earlier:
+        assert measured["ray"].equals(measured["serial"])
     found, expected = contents(tmp_path / "ray"), contents(tmp_path / "serial")
     assert len(found) > 10
     assert found == expected

@@ -338,14 +338,19 @@ def test_tables_and_files(model: tilp.TILP, world: TemporalGraph, tmp_path: Path
     assert "nobody" in skipped["note"][5]
     file = tmp_path / "queries.tsv"
     queries.write_csv(file, separator="\t")
-    model.predict_times(file, 2, folder=tmp_path / "out")
-    written = pl.read_parquet(tmp_path / "out" / "part-00000.parquet")
-    assert written.equals(table)
-    before = (tmp_path / "out" / "part-00000.parquet").stat().st_mtime_ns
-    model.predict_times(file, 2, folder=tmp_path / "out")
-    assert (tmp_path / "out" / "part-00000.parquet").stat().st_mtime_ns == before
+    out = tmp_path / "out"
+    assert model.predict_times(file, 2, folder=out, part_size=2) is None
+    parts = sorted(out.glob("part-*.parquet"))
+    assert pl.concat(map(pl.read_parquet, parts)).equals(table)
+    whole = [path.read_bytes() for path in parts]
+    parts[1].unlink()  # as if the run had been stopped
+    parts[2].write_bytes(whole[2][:100])
+    before = parts[0].stat().st_mtime_ns
+    model.predict_times(file, 2, folder=out, part_size=2)
+    assert [path.read_bytes() for path in parts] == whole
+    assert parts[0].stat().st_mtime_ns == before
     with pytest.raises(TilpError, match="was begun with"):
-        model.predict_times(file, 3, folder=tmp_path / "out")
+        model.predict_times(file, 3, folder=out, part_size=2)
 
 
 def test_saved_models_answer_the_same(

@@ -219,7 +219,7 @@ def when_command(
     graph = None if data is None else options.read_like(data, fitted)
     if queries is not None:
         table = fitted.predict_times(queries, k or 1, on_error=on_error, folder=out, graph=graph)
-        if out is not None:
+        if table is None:
             output().print(f"{out}: answers in Parquet parts")
         elif json:
             print_json(table.to_dicts())

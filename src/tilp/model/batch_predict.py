@@ -4,6 +4,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,6 @@ ChunkResult = tuple[TopCandidates, list[list[str]]]
 
 _NOTE, _FORMAT, _VERSION = "predict.json", "tilp predictions", 1
 _MAX_PART_ROWS = 2_000_000
-TIME_PART = 2_000  # questions about times in a part
 _PARQUET_MAGIC = b"PAR1"
 
 
@@ -174,11 +174,7 @@ def predict_to(
     if note is None:
         counts = _check_queries(source, predictor.top_k.graph, settings, progress)
         note = {"source": source.name, **counts, "finished": False, "of": origin}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TilpError(f"{folder} cannot be written: {error}. Choose another folder.") from error
-    with locked(folder):
+    with _locked_folder(folder):
         existing = _read_note(folder, origin)
         if existing is None:
             write_note(folder / _NOTE, _FORMAT, _VERSION, note, sign=False)
@@ -216,41 +212,58 @@ def _add_parts(
             if progress is not None:
                 done = part.queries.first + share * len(part.queries.columns)
                 progress("predict", done, note["queries"])
-        if source.digest() != note["of"]["queries"]:
-            raise TilpError(
-                f"{source.name} changed while its queries were answered, so parts may be of other "
-                f"queries; remove {folder}, and start again"
-            )
-        write_note(folder / _NOTE, _FORMAT, _VERSION, {**note, "finished": True}, sign=False)
+        _finish(folder, source, note)
     return BatchResult(folder, note["queries"], note["skipped"], count, len(existing))
 
 
 def write_parts(
     folder: Path, source: QuerySource, answer: Callable[[QuerySlice], pl.DataFrame],
-    origin: dict[str, Any], workers: Workers,
-) -> pl.DataFrame:  # fmt: skip
-    """Write a table for each slice of the queries to a folder, as parts; add missing ones only."""
-    origin = {**origin, "made_with": code_versions()}
-    note = {"queries": 0, "skipped": 0, "parts": 0, "finished": False, "of": origin}
-    note = _read_note(folder, origin) or note
-    folder.mkdir(parents=True, exist_ok=True)
-    empty = pl.DataFrame()
-    with locked(folder):
+    part_size: int, decided_by: Mapping[str, Any], workers: Workers,
+) -> None:  # fmt: skip
+    """Write a table for each slice of the queries to a folder, as Parquet parts.
+
+    If the folder holds parts of the same queries, only the missing ones are added.
+    """
+    more = {"queries": source.digest(), "part_size": part_size, "made_with": code_versions()}
+    origin = {**decided_by, **more}
+    fresh = {"queries": 0, "skipped": 0, "parts": 0, "finished": False, "of": origin}
+    _read_note(folder, origin)  # another origin is refused before the folder is touched
+    with _locked_folder(folder):
+        note = _read_note(folder, origin) or fresh
         write_note(folder / _NOTE, _FORMAT, _VERSION, note, sign=False)
-        paths: list[Path] = []
+        begun: deque[Path] = deque()
 
         def missing() -> Iterator[QuerySlice]:
-            for index, part in enumerate(source.slices(TIME_PART)):
+            for index, part in enumerate(source.slices(part_size)):
                 path = folder / f"part-{index:05d}.parquet"
                 if not _is_complete(path):
-                    paths.append(path)
+                    begun.append(path)
                     yield part
 
-        for index, frame in enumerate(workers.map(answer, missing())):
-            _write_parquet(paths[index], frame)
-            empty = frame.clear()
-        write_note(folder / _NOTE, _FORMAT, _VERSION, {**note, "finished": True}, sign=False)
-    return empty
+        for frame in workers.map(answer, missing()):
+            _write_parquet(begun.popleft(), frame)
+        _finish(folder, source, note)
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Make a folder, and let no other writer in."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TilpError(f"{folder} cannot be written: {error}. Choose another folder.") from error
+    with locked(folder):
+        yield
+
+
+def _finish(folder: Path, source: QuerySource, note: dict[str, Any]) -> None:
+    """Note that all parts are there, if the queries are still those of the first part."""
+    if source.digest() != note["of"]["queries"]:
+        raise TilpError(
+            f"{source.name} changed while its queries were answered, so parts may be of other "
+            f"queries; remove {folder}, and start again"
+        )
+    write_note(folder / _NOTE, _FORMAT, _VERSION, {**note, "finished": True}, sign=False)
 
 
 def _check_queries(

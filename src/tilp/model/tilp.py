@@ -25,7 +25,6 @@ from tilp.graph.queries import KnownFacts
 from tilp.io.tables import as_polars, is_frame, same_kind
 from tilp.learning.training_loop import LossCurve
 from tilp.model.batch_predict import (
-    TIME_PART,
     BatchPredictor,
     BatchResult,
     BatchSettings,
@@ -724,8 +723,9 @@ class TILP(Params):
     def predict_times(
         self, queries: Path | str | pl.DataFrame, k: int = 1, *,
         on_error: types.OnInvalidQuery | str = types.OnInvalidQuery.RAISE,
-        folder: Path | str | None = None, graph: TemporalGraph | None = None,
-    ) -> pl.DataFrame:  # fmt: skip
+        folder: Path | str | None = None, part_size: int = 2_000,
+        graph: TemporalGraph | None = None,
+    ) -> pl.DataFrame | None:  # fmt: skip
         """Return when each fact of a table holds: a row for each interval, the best first.
 
         Args:
@@ -734,8 +734,9 @@ class TILP(Params):
             k: How many intervals each gets (default 1).
             on_error: `raise` (default) an error for an invalid question, or `skip` it: its row
                 has no interval, and the reason as its note.
-            folder: Write the rows here as Parquet parts, and return none (default None). If it
+            folder: Write the rows here as Parquet parts, and return None (default None). If it
                 is stopped, the same call adds the missing parts.
+            part_size: Queries in a part (default 2,000).
             graph: Evidence (default None: the model's graph).
         """
         skip = choose(types.OnInvalidQuery, on_error, "on_error") is types.OnInvalidQuery.SKIP
@@ -744,10 +745,11 @@ class TILP(Params):
         answer = partial(_answer_part, predictor, k, skip)
         with self._workers() as workers:
             if folder is None:
-                return pl.concat(workers.map(answer, source.slices(TIME_PART)))
+                return pl.concat(workers.map(answer, source.slices(part_size)))
             decided_by = {"model": self._digest(), "evidence": predictor.graph.fingerprint()}
-            of = {**decided_by, "queries": source.digest(), "time": True, "k": k, "skip": skip}
-            return write_parts(Path(folder).expanduser(), source, answer, of, workers)
+            asked = {**decided_by, "time": True, "k": k, "skip": skip}
+            write_parts(Path(folder).expanduser(), source, answer, part_size, asked, workers)
+        return None
 
     def evaluate(
         self,
