@@ -48,6 +48,7 @@ COMMANDS = {  # each writes `out`, in a folder with what it reads
     "mine": ["mine", "world", "--out", "out", "--max-length", "1", "--relation", "playsFor"],
     "rules": ["rules", "model", "--out", "out"],
     "predict": ["predict", "model", "--queries", "queries.tsv", "--out", "out", "--threads", "1"],
+    "when": ["when", "model", "--queries", "facts.tsv", "--out", "out", "--threads", "1"],
     "evaluate": ["evaluate", "model", "--split", "valid", "--out", "out", "--threads", "1"],
     "pack": ["pack", "world", "--out", "out"],
     "convert": ["convert", "world", "--out", "out"],
@@ -140,6 +141,7 @@ def prepare(place: Path) -> None:
         (place / name).write_text("subject\trelation\tobject\tstart\tend\n" + "\n".join(rows))
     queries = facts.head(30).select("subject", "relation", "start", "end")
     queries.write_csv(place / "queries.tsv", separator="\t")
+    facts.head(30)[:, :3].write_csv(place / "facts.tsv", separator="\t")
     write_scores(popularity(graph), graph, place / "scores.tsv", "valid")
     (place / "plan.toml").write_text(PLAN)
 
