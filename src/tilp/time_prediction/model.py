@@ -221,14 +221,12 @@ class DatePredictor:
         self.facts = DatedFacts(graph)
 
     def table(
-        self, target: DateTarget, at: tuple[Ints, Ints], of_end: bool, *, prior: bool = False
+        self, target: DateTarget, at: tuple[Ints, Ints], of_end: bool
     ) -> tuple[DateTable, RelationWeights]:
         """Return the features of candidate dates of facts of one relation, and their weights."""
         facts, relation = self.facts, int(target.relation[0])
         side = self.model.end if of_end else self.model.start
         weights, pooled = side[relation], side[_POOLED].sparse
-        if prior:
-            weights, pooled = RelationWeights.prior(of_end, self.model.edges), 0 * pooled
         drop = np.zeros(len(target), np.bool_)
         offsets, group, bins = facts.bins(target, at, self.model.edges, of_end, drop)
         row = np.searchsorted(weights.group, group)
@@ -265,8 +263,12 @@ class DatePredictor:
         """
         times = self.candidates(target, of_end, also)
         offsets = np.append(0, np.cumsum([len(each) for each in times]))
-        table, weights = self.table(target, (offsets, np.concatenate(times)), of_end, prior=prior)
-        scores = date_scores(table, weights.dense, weights.sparse)
+        at = offsets, np.concatenate(times)
+        if prior:
+            scores = self.facts.features(target, at, of_end)[:, 0]
+        else:
+            table, weights = self.table(target, at, of_end)
+            scores = date_scores(table, weights.dense, weights.sparse)
         highest = np.maximum.reduceat(scores, offsets[:-1])
         shares = np.exp(scores - np.repeat(highest, np.diff(offsets)))
         shares /= np.repeat(np.add.reduceat(shares, offsets[:-1]), np.diff(offsets))

@@ -104,12 +104,12 @@ class PredictRequest(QueryRequest):
 class TimeRequest(_Request):
     """A fact whose start and end, or one of them, are predicted."""
 
-    subject: Name = Field(description="Name or id.")
-    relation: Name = Field(description="Name or id.")
-    object: Name = Field(description="Name or id.")
-    start: Date = Field(None, description="If it is known, the end is predicted.")
-    end: Date = Field(None, description="If it is known, the start is predicted.")
-    at: Date = Field(None, description="Return also the probability that it holds at this date.")
+    subject: Name = about("Name or id.")
+    relation: Name = about("Name or id.")
+    object: Name = about("Name or id.")
+    start: Date = about("If it is known, the end is predicted.", None)
+    end: Date = about("If it is known, the start is predicted.", None)
+    at: Date = about("Return also the probability that it holds at this date.", None)
     k: K = 10
 
 
