@@ -279,7 +279,7 @@ def test_reasons_add_up_to_the_logit(world: TemporalGraph, predictor: TimePredic
         best, target = answer.intervals[0][0], DateTarget.single(*ids)
         for side in ("start", "end"):
             of_end = side == "end"
-            of = target.with_starts(np.array([best.start])) if of_end else target
+            of = replace(target, start=np.array([best.start])) if of_end else target
             share = predictor.dates.distributions(of, of_end)[0].at(getattr(best, side))
             prior = predictor.dates.distributions(of, of_end, prior=True)[0]
             assert answer.prior[side] == pytest.approx(prior.at(getattr(best, side)))

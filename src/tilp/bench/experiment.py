@@ -409,20 +409,19 @@ class TimesJob(Job):
     """A time model, and its predictions of the intervals of a split."""
 
     source: Source
-    seed: int
     split: str
 
     @property
     def name(self) -> str:
-        return f"times.{unique_file_name(self.source.name)}.{self.split}.seed-{self.seed}"
+        return f"times.{unique_file_name(self.source.name)}.{self.split}"
 
     def identity(self) -> dict[str, Any]:
-        return {"data": self.source.fingerprint, "seed": self.seed, "split": self.split}
+        return {"data": self.source.fingerprint, "split": self.split}
 
     def run(self, workspace: Workspace) -> Result:
         graph = self.source.graph
         with Workers(workspace.threads) as workers:
-            model = fit_time_model(graph, TimeTraining(seed=self.seed), workers)
+            model = fit_time_model(graph, TimeTraining(), workers)
             predictor = TimePredictor(model, graph, Phrasings())
             return evaluate_times(predictor, graph, self.split, workers).to_json()
 
@@ -444,11 +443,10 @@ class Times(Experiment):
     tilp_only = True
 
     split: SplitName = "test"
-    seeds: Count = 1
     published: tuple[PublishedOverlap, ...] = ()
 
     def jobs(self, source: Source) -> list[Job]:
-        return [TimesJob(source, seed, self.split) for seed in range(self.seeds)]
+        return [TimesJob(source, self.split)]
 
     def write(self, report: Report, sources: Sequence[Source]) -> None:
         for source in sources:

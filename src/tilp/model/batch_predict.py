@@ -4,7 +4,6 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -174,7 +173,8 @@ def predict_to(
     if note is None:
         counts = _check_queries(source, predictor.top_k.graph, settings, progress)
         note = {"source": source.name, **counts, "finished": False, "of": origin}
-    with _locked_folder(folder):
+    _make(folder)
+    with locked(folder):
         existing = _read_note(folder, origin)
         if existing is None:
             write_note(folder / _NOTE, _FORMAT, _VERSION, note, sign=False)
@@ -228,7 +228,8 @@ def write_parts(
     origin = {**decided_by, **more}
     fresh = {"queries": 0, "skipped": 0, "parts": 0, "finished": False, "of": origin}
     _read_note(folder, origin)  # another origin is refused before the folder is touched
-    with _locked_folder(folder):
+    _make(folder)
+    with locked(folder):
         note = _read_note(folder, origin) or fresh
         write_note(folder / _NOTE, _FORMAT, _VERSION, note, sign=False)
         begun: deque[Path] = deque()
@@ -245,15 +246,11 @@ def write_parts(
         _finish(folder, source, note)
 
 
-@contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """Make a folder, and let no other writer in."""
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TilpError(f"{folder} cannot be written: {error}. Choose another folder.") from error
-    with locked(folder):
-        yield
 
 
 def _finish(folder: Path, source: QuerySource, note: dict[str, Any]) -> None:

@@ -697,14 +697,6 @@ class TILP(Params):
             end: If it is known, the start is predicted (default None).
             k: How many intervals, chosen so that the best of them overlaps most (default 10).
             graph: Evidence (default None: the model's graph).
-
-        Example:
-            >>> import tilp
-            >>> graph = tilp.datasets.world(seed=0, size=1000).graph
-            >>> model = TILP(max_length=1, features="none").fit(graph)
-            >>> answer = model.predict_time("Omar Shelker", "diedIn", "Dedbridge")
-            >>> len(answer.intervals)
-            10
         """
         query = Query(relation, subject, object, start, end)
         return self.time_predictor(graph).ask(query, k)

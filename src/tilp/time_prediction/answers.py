@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -149,11 +149,8 @@ class TimePredictor:
     def holds(self, query: Query, at: str | int) -> float:
         """Return the probability that a fact holds at some time of a date."""
         span = Query(query.relation, start=at, end=at).interval(self.graph.unit)
-        given = query.interval(self.graph.unit)
         if UNKNOWN in (span.start, span.end):
             raise TilpError("give the date that the fact may hold at")
-        if given.is_known:
-            return float(given.start <= span.end and span.start <= given.end)
         return self.ask(query, 1, reasons=False).joint.holds(span.start, span.end)
 
     def table(self, queries: QueryColumns, k: int, *, skip: bool, first: int = 0) -> pl.DataFrame:
@@ -262,7 +259,7 @@ class TimePredictor:
             best = best if len(best) else np.zeros(1, np.int64)
         best = np.sort(best)
         share = starts.probability[best]
-        of_starts = target[np.zeros(len(best), np.int64)].with_starts(starts.time[best])
+        of_starts = replace(target[np.zeros(len(best), np.int64)], start=starts.time[best])
         ends = dates.distributions(of_starts, of_end=True, prior=prior, also=also)
         if has_end:
             now = dates.facts.now
@@ -295,7 +292,7 @@ class TimePredictor:
         """
         of_end = side == "end"
         if of_end:
-            target = target.with_starts(np.array([best.start]))
+            target = replace(target, start=np.array([best.start]))
         chosen = best.end if of_end else best.start
         times = self.dates.candidates(target, of_end)[0]
         at = int(np.searchsorted(times, chosen))

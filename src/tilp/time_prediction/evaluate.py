@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tilp.time_prediction.model import Dates, aeiou
 
 _CHUNK = 50  # facts
 _DECILES = np.arange(1, 10) / 10
+_PITS = ("pit_start", "pit_end")
 
 
 def interval_metrics(start: int, end: int, true_start: int, true_end: int) -> dict[str, float]:
@@ -30,10 +31,6 @@ def interval_metrics(start: int, end: int, true_start: int, true_end: int) -> di
     With inter = min(e, e') - max(s, s') + 1, hull = max(e, e') - min(s, s') + 1 and
     gap = max(0, -inter): gIOU = (1 + IOU - gap / hull) / 2; gaeIOU = inter / hull if they
     overlap, else 1 / ((gap + 1) hull); TAC = (1 / (1 + |Δs|) + 1 / (1 + |Δe|)) / 2.
-
-    >>> metrics = interval_metrics(2000, 2004, 2003, 2006)
-    >>> [round(metrics[name], 4) for name in ("giou", "gaeiou", "tac")]
-    [0.6429, 0.2857, 0.2917]
     """
     inter = min(end, true_end) - max(start, true_start) + 1
     hull = max(end, true_end) - min(start, true_start) + 1
@@ -60,13 +57,11 @@ class TimeEvaluation:
 
     def metrics(self, rows: pl.DataFrame | None = None) -> dict[str, float]:
         """Return the means of all metrics, of all facts or of some."""
-        frame = (self.rows if rows is None else rows).drop("relation")
-        pits = {name: frame[name].to_numpy() for name in ("pit_start", "pit_end")}
-        calibration = {
-            f"{name}_deviation": float(np.abs(_shares_below(values) - _DECILES).max())
-            for name, values in pits.items()
-        }
-        return {**frame.drop(*pits).mean().row(0, named=True), **calibration}
+        frame = self.rows if rows is None else rows
+        means = frame.drop("relation", *_PITS).mean().row(0, named=True)
+        for name, shares in _calibration(frame).items():
+            means[f"{name}_deviation"] = float(np.abs(shares - _DECILES).max())
+        return means
 
     def to_json(self, *, resamples: int = 1_000, seed: int = 0) -> dict[str, Any]:
         """Return metrics, bootstrap intervals, deciles of the PIT, and metrics by relation."""
@@ -78,7 +73,7 @@ class TimeEvaluation:
             "facts": len(self.rows),
             "metrics": self.metrics(),
             "intervals": {n: [float(low[i]), float(high[i])] for i, n in enumerate(names)},
-            "pit": {name: _shares_below(self.rows[name].to_numpy()).tolist() for name in _PITS},
+            "pit": {name: shares.tolist() for name, shares in _calibration(self.rows).items()},
             "relations": [
                 {"relation": name, "facts": len(rows), **self.metrics(rows)}
                 for (name,), rows in groups
@@ -86,11 +81,9 @@ class TimeEvaluation:
         }
 
 
-_PITS = ("pit_start", "pit_end")
-
-
-def _shares_below(values: Floats) -> Floats:
-    return np.asarray((values[:, None] < _DECILES).mean(axis=0))
+def _calibration(rows: pl.DataFrame) -> dict[str, Floats]:
+    """Return the shares of facts whose PIT lies below each decile."""
+    return {name: (rows[name].to_numpy()[:, None] < _DECILES).mean(axis=0) for name in _PITS}
 
 
 @dataclass(frozen=True)
@@ -117,7 +110,7 @@ class _Measure:
         values: dict[str, Any] = {"relation": graph.relations.label(ids[1])}
         values |= {f"aeiou@{k}": float(overlap[:k].max()) for k in (1, 5, 10)}
         values |= interval_metrics(*chosen[0][:2], start, end)
-        given = target.with_starts(np.array([start]))
+        given = replace(target, start=np.array([start]))
         for side, of, date in (("start", target, start), ("end", given, end)):
             dates, prior = (
                 predictor.dates.distributions(of, side == "end", prior=prior)[0]

@@ -43,10 +43,6 @@ class DateTarget(ColumnTable):
         values = (subject, relation, object, -1, UNKNOWN, UNKNOWN)
         return cls(*(np.array([value], np.int64) for value in values))
 
-    def with_starts(self, start: Ints) -> DateTarget:
-        """Return the same with given starts."""
-        return replace(self, start=start)
-
 
 @dataclass(frozen=True)
 class Values:

@@ -83,11 +83,9 @@ class TimeModel:
             )
             for side in ("start", "end")
         )
-        model = cls(tuple(relations), arrays["edges"], start, end)
-        model._check()
-        return model
+        return cls(tuple(relations), arrays["edges"], start, end)
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse weights that do not fit together: kernels trust them."""
         check_arrays({"edges": self.edges}, {"edges": ("i8", (None,))})
         width, n_relations = 2 * len(self.edges) + 2, len(self.relations)
