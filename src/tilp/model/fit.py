@@ -282,7 +282,7 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
     """
     settings = context.settings
     with context.stages("select") as advance:
-        given = np.array([mined.given for mined in data.rules])
+        given = np.array([mined.given for mined in data.rules], np.bool_)
         equal = rule_selection.equal_relations(data.walker.graph)
         distinct = rule_selection.distinct_rules(data.rows, data.training)
         distinct &= rule_selection.distinct_bodies(data.rows, data.walker.encoding, equal)
@@ -297,7 +297,7 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
         gains = data.objective(data.training, settings).rule_gains(logs, context.workers)
         rows = data.walker.encoding.with_relations(data.rows, equal)
         mask = rule_selection.select_rules(rows, gains.responsibility, settings.max_rules)
-        return data.of_rules(mask | np.array([mined.given for mined in data.rules]))
+        return data.of_rules(mask | np.array([mined.given for mined in data.rules], np.bool_))
 
 
 def learn_rule_weights(

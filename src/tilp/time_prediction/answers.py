@@ -151,6 +151,9 @@ class TimePredictor:
         span = Query(query.relation, start=at, end=at).interval(self.graph.unit)
         if UNKNOWN in (span.start, span.end):
             raise TilpError("give the date that the fact may hold at")
+        given = query.interval(self.graph.unit)
+        if given.is_known:
+            return float(given.start <= span.end and span.start <= given.end)
         return self.ask(query, 1, reasons=False).joint.holds(span.start, span.end)
 
     def table(self, queries: QueryColumns, k: int, *, skip: bool, first: int = 0) -> pl.DataFrame:
