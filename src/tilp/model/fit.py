@@ -289,8 +289,9 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
         confidence = np.array([mined.confidence for mined in data.rules])
         body_support = np.array([mined.body_support for mined in data.rules], np.float64)
         base_rate = _base_rates(data, settings)[data.rows[:, 2]]
-        distinct &= rule_selection.better_than_base(confidence, body_support, base_rate)
-        data = data.of_rules(distinct | given)
+        better = distinct & rule_selection.better_than_base(confidence, body_support, base_rate)
+        # Data in which no rule is better than guesses have a model too.
+        data = data.of_rules((better if better.any() else distinct) | given)
         short = replace(settings.training, steps=SELECTION_STEPS)
         selecting = replace(context, settings=replace(settings, training=short))
         logs, _, _ = _train_logs(data, data.training, selecting, advance, "selection")
