@@ -3,6 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tilp
 from strategies import every_candidate
@@ -17,9 +19,9 @@ from tilp.graph.queries import known_facts
 from tilp.parallel import Workers
 from tilp.scoring import Scores
 from tilp.scoring.queries import query_table
-from tilp.time import OPEN_END, UNKNOWN, Interval, TemporalRelation, relation_words
+from tilp.time import FAR, OPEN_END, UNKNOWN, Interval, TemporalRelation, relation_words
 from tilp.time.durations import last_start
-from tilp.time.imputation import MissingDates
+from tilp.time.imputation import MissingDates, UsualLengths
 from tilp.types import Missing, Unit
 from tilp.walks import Walker
 
@@ -213,3 +215,59 @@ def test_training_queries_of_open_facts_keep_their_dates(graph, dates):
     others = np.delete(np.arange(2 * len(graph)), [only_open, only_open + len(graph)])
     assert (filled.start[others] == facts.start[others]).all()
     assert (filled.end == facts.end).all()
+
+
+# queries without an end
+
+
+def usual_end_by_hand(facts, start, width=15):
+    """The start plus the median length, open ends last, of a window of facts around it."""
+    facts = sorted(facts, key=lambda fact: (fact[0], fact[1] - fact[0]))
+    n_below = sum(fact[0] < start for fact in facts)
+    n_same = sum(fact[0] == start for fact in facts)
+    width = min(width, len(facts))
+    first = max(0, min(n_below + (n_same - width) // 2, len(facts) - width))
+    lengths = sorted(end - begin for begin, end in facts[first : first + width])
+    median = lengths[(width - 1) // 2]
+    return OPEN_END if median > 5_000 else start + median
+
+
+ends_of_facts = st.one_of(st.integers(0, 9), st.just(9_999))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1_990, 2_010), ends_of_facts), min_size=1, max_size=40),
+    st.integers(1_985, 2_015),
+)
+def test_a_query_without_an_end_gets_the_usual_one(facts, start):
+    facts = [(begin, min(begin + length, 9_999)) for begin, length in facts]
+    written = [(str(begin), "present" if end == 9_999 else str(end)) for begin, end in facts]
+    graph = tilp.read(table([(f"s{n}", "r", "o", *dates) for n, dates in enumerate(written)]))
+    dates = MissingDates.fit(graph, Missing.POINT, 0, usual=True)
+    query = asked(graph, dates, "s0", "r", str(start), None)
+    assert (query.start[0], query.end[0]) == (start, usual_end_by_hand(facts, start))
+    assert [int(date[0]) for date in query.given_dates()] == [start, UNKNOWN]
+    given = asked(graph, dates, "s0", "r", str(start), str(start + 1))
+    assert given.end[0] == start + 1
+
+
+@pytest.mark.parametrize("n_unknown, is_usual", [(1, True), (2, False)])
+def test_a_relation_whose_facts_often_lack_an_end_has_no_usual_one(n_unknown, is_usual):
+    """A model learns from such facts what a query without an end is."""
+    rows = [(f"s{n}", "r", "o", "1990", "" if n < n_unknown else "1994") for n in range(20)]
+    graph = tilp.read(table([*rows, ("a", "undated", "b", "", "")]))
+    usual = UsualLengths.of_graph(graph)
+    relation = np.array([graph.relations.find(name) for name in ("r", "undated")])
+    assert usual.ends(relation, np.array([2000, 2000])).tolist() == [2000 + 4 * is_usual, 2000]
+    assert usual.ends(relation, np.array([FAR - 1, 0])).tolist() == [FAR - 1 + 4 * is_usual, 0]
+
+
+@pytest.mark.parametrize("only_earlier", [False, True])
+def test_where_only_earlier_facts_count_others_say_no_length(only_earlier):
+    times = {"r": ("1990", "1994"), "q": ("1992", "1995")}
+    rows = [(f"s{n}", r, f"o{n % 3}", *times[r]) for n in range(12) for r in times]
+    model = tilp.TILP(only_earlier=only_earlier, max_length=1, min_support=1, features="none")
+    scorer = model.fit(tilp.read(table(rows))).scorer()
+    query = scorer.fill_dates(query_table(model.graph, [Query("q", "s0", start="1992")]))
+    assert query.end.tolist() == [1992 if only_earlier else 1995]

@@ -160,7 +160,8 @@ def prepare_training_data(
     """Mine rules in the train split, and apply them to training and held-out queries."""
     settings = context.settings
     _check_checkpoint_folder(context.path("fit.json"), graph, settings, given)
-    dates = MissingDates.fit(graph, settings.missing, settings.seed)
+    usual = not settings.mining.only_earlier
+    dates = MissingDates.fit(graph, settings.missing, settings.seed, usual=usual)
     dated = dates.fill_graph(graph)
     walker = mining_walker(dated, settings.mining)
     with context.stages("mine") as advance:

@@ -49,8 +49,9 @@ class FittedModel:
         same names. Relations that the model does not know have no rules.
         """
         fitted = self if graph is fitted_to else self._for_graph(graph, fitted_to)
-        dates = MissingDates.fit(fitted_to, settings.missing, settings.seed)
-        dates = dates.for_graph(graph)
+        usual = not settings.mining.only_earlier
+        dates = MissingDates.fit(fitted_to, settings.missing, settings.seed, usual=usual)
+        dates = dates if graph is fitted_to else dates.for_graph(graph)
         walker = mining_walker(dates.fill_graph(graph), settings.mining)
         rules = RuleScorer(walker, [mined.rule for mined in fitted.rules], fitted.weights, dates)
         if isinstance(fitted.features, FittedPaper):

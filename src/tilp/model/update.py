@@ -266,7 +266,10 @@ class _Update:
         """Apply rules of touched relations to queries, and keep those that a fit would keep."""
         with tempfile.TemporaryDirectory() as folder:
             context = replace(self._context, folder=Path(folder))
-            dates = MissingDates.fit(self._after, self._settings.missing, self._settings.seed)
+            usual = not self._settings.mining.only_earlier
+            dates = MissingDates.fit(
+                self._after, self._settings.missing, self._settings.seed, usual=usual
+            )
             data = fit.apply_to_queries(self._after, walker, dates, rules, context, self._touched)
             return fit.select_from(data, context) if self._settings.select else data
 

@@ -8,15 +8,62 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tilp._utils.arrays import Ids, Mask
+from tilp._utils.arrays import Ids, Indices, Mask
 from tilp._utils.random import keyed_uniform
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time, span_of_digits
 from tilp.time.durations import Durations, last_start
-from tilp.time.interval import Times, known_ends
+from tilp.time.interval import FAR, Times, known_ends
 from tilp.types import Estimate, Missing, choose
 
 if TYPE_CHECKING:
     from tilp.graph import QueryTable, TemporalGraph
+
+
+_NEAREST = 15  # facts whose lengths say how long one lasts
+_MAX_UNKNOWN = 0.05  # share of a relation's training facts without an end
+
+
+@dataclass(frozen=True, eq=False)
+class UsualLengths:
+    """Lengths of training facts by relation and start, of relations whose facts say their ends.
+
+    A model that learned from such facts never saw a query without an end.
+    """
+
+    offsets: Indices  # where the facts of each relation begin
+    start: Times
+    length: Times  # `FAR` if the end is open
+
+    @classmethod
+    def of_graph(cls, graph: TemporalGraph) -> UsualLengths:
+        """Return the lengths in the train split of a graph."""
+        train, size = graph.span("train"), len(graph.relations)
+        relation, start, end = graph.relation[train], graph.start[train], graph.end[train]
+        dated, unknown = (start > -FAR) & (start < FAR), end == UNKNOWN
+        n_dated, n_unknown = (np.bincount(relation[m], minlength=size)
+                              for m in (dated, dated & unknown))  # fmt: skip
+        mask = dated & ~unknown & (n_unknown <= _MAX_UNKNOWN * n_dated)[relation]
+        relation, start, end = relation[mask], start[mask], end[mask]
+        length = np.where(end == OPEN_END, FAR, np.minimum(end, FAR) - start)
+        order = np.lexsort((length, start, relation))
+        offsets = np.searchsorted(relation[order], np.arange(size + 1))
+        return cls(offsets, start[order], length[order])
+
+    def ends(self, relation: Ids, start: Times) -> Times:
+        """Return starts plus the median length of facts that start nearest; else `start`."""
+        ends = start.copy()
+        for each in np.unique(relation):
+            facts = slice(*self.offsets[each : each + 2])
+            mask, starts, lengths = relation == each, self.start[facts], self.length[facts]
+            width = min(_NEAREST, len(starts))
+            if width:
+                asked = start[mask]
+                middle = np.searchsorted(starts, asked) + np.searchsorted(starts, asked, "right")
+                first = np.clip((middle - width) // 2, 0, len(starts) - width)
+                nearest = np.sort(lengths[first[:, None] + np.arange(width)])
+                length = nearest[:, (width - 1) // 2]
+                ends[mask] = np.where(length < FAR, asked + length, OPEN_END)
+        return ends
 
 
 @dataclass(frozen=True)
@@ -27,17 +74,25 @@ class MissingDates:
     durations: Durations | None = None  # lengths to draw from, for `Missing.DURATION`
     seed: int = 0
     now: int = OPEN_END  # start of what is only known to go on
+    usual: UsualLengths | None = None  # for queries without an end, with `Missing.POINT`
 
     @classmethod
-    def fit(cls, graph: TemporalGraph, missing: Missing, seed: int) -> MissingDates:
-        """Fit the durations of a graph's training facts, where they are needed."""
+    def fit(
+        cls, graph: TemporalGraph, missing: Missing, seed: int, *, usual: bool = False
+    ) -> MissingDates:
+        """Fit the durations of a graph's training facts, where they are needed.
+
+        With `usual`, queries of relations whose facts have their ends get a usual end.
+        """
         durations = Durations.fit(graph) if missing is Missing.DURATION else None
-        return cls(missing, durations, seed, last_start(graph))
+        lengths = UsualLengths.of_graph(graph) if usual and missing is Missing.POINT else None
+        return cls(missing, durations, seed, last_start(graph), lengths)
 
     def for_graph(self, graph: TemporalGraph) -> MissingDates:
-        """Return the same for another graph: its relations, matched by name, and its last start."""
+        """Return the same for another graph: its relations, matched by name, and its dates."""
         durations = self.durations and self.durations.for_relations(graph.relations)
-        return replace(self, durations=durations, now=last_start(graph))
+        usual = self.usual and UsualLengths.of_graph(graph)
+        return replace(self, durations=durations, now=last_start(graph), usual=usual)
 
     def fill_graph(self, graph: TemporalGraph) -> TemporalGraph:
         """Return the graph with its missing dates filled in; the texts of dates stay.
@@ -59,8 +114,14 @@ class MissingDates:
         if not queries.unknown.any():
             return queries
         if self.missing is Missing.POINT:
-            since_now = _since_now(*queries.given_dates())
-            return replace(queries, start=np.where(since_now, self.now, queries.start))
+            start, end = queries.given_dates()
+            filled = np.where(_since_now(start, end), self.now, queries.start)
+            no_end = np.flatnonzero((end == UNKNOWN) & (start > -FAR) & (start < FAR))
+            end = queries.end.copy()
+            if self.usual is not None and len(no_end):
+                relation = queries.directed_relation[no_end] % (len(self.usual.offsets) - 1)
+                end[no_end] = self.usual.ends(relation, start[no_end])
+            return replace(queries, start=filled, end=end)
         relation = queries.directed_relation
         keys = (queries.subject, relation)
         return queries.with_dates(*self._fill(relation, *queries.given_dates(), keys))
