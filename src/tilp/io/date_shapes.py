@@ -19,8 +19,12 @@ FORMS = {  # what --date-format may say besides a format of strptime
     "seasons": "as seasons, from one year to the next",
     "excel": "as Excel's numbers of days",
 }
-_MONTHS = "january february march april may june july august september october november december"
-_NAME, _TH = r"([a-z]{3,9})\.?", r"(?:st|nd|rd|th)?"
+_MONTHS = (  # in English, German and French
+    "january januar jänner janvier|february februar février|march märz mars|april avril|may mai|"
+    "june juni juin|july juli juillet|august août|september septembre|october oktober octobre|"
+    "november novembre|december dezember décembre"
+)
+_NAME, _TH = r"([^\W\d_]{3,9})\.?", r"(?:st|nd|rd|th|er|\.)?"
 _TIME = re.compile(r"[ T]+\d{1,2}:\d\d[:.\d]*( ?[ap]m)?( ?(z|utc|gmt|[+-]\d\d:?\d\d))?$", re.I)
 _PLAIN = r"^(\d{1,4}|\d{9,18}|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8]))$"  # say one thing
 _MAX_PLAIN = 100  # of these that are looked at
@@ -30,9 +34,15 @@ _ABOUT = re.compile(r"(?:c\.|ca\.?|circa|about|approx\.?|c(?= )|~)\s*(?=\d)", re
 _WORDS = {
     **dict.fromkeys(("-", "–", "—", "--", "tbd", "unk", "not known"), ""),
     **dict.fromkeys(("today", "to date", "until now", "till now", "still", "incumbent"), "present"),
+    **dict.fromkeys(("heute", "bis heute", "laufend", "aujourd'hui", "aujourd’hui"), "present"),
 }
 _SHAPES: tuple[tuple[str, Callable[[re.Match[str], bool], str | None]], ...] = (
     (r"(\d{4}) ?[-/–—] ?(\d{4})", lambda m, end: m[1 + end] if m[1] <= m[2] else None),
+    (r"(\d{4}) ?[-–—] ?(present|now|today|heute)", lambda m, end: "present" if end else m[1]),
+    (r"(\d{1,2})[/.-](\d{4})", lambda m, _: _iso(m[2], int(m[1]))),
+    (r"q([1-4])[ /-]?(\d{4})", lambda m, end: _iso(m[2], 3 * int(m[1]) - 2 * (not end))),
+    (r"(\d{4})[ /-]?q([1-4])", lambda m, end: _iso(m[1], 3 * int(m[2]) - 2 * (not end))),
+    (r"(\d{1,4}) ?b\.?c\.?(?:e\.?)?", lambda m, _: str(1 - int(m[1]))),
     (r"(?:the )?(\d{1,3})0'?s", lambda m, _: f"{m[1]}#"),
     (r"([1-9]\d?)(?:st|nd|rd|th) (?:century|c\.?)(?: ad| ce)?", lambda m, _: f"{int(m[1]) - 1}##"),
     (rf"{_NAME},?[ -](\d{{4}})", lambda m, _: _iso(m[2], _month(m[1]))),
@@ -122,13 +132,14 @@ def read_query_date(text: str, role: str, form: str | None, unit: Unit) -> str:
 
 def find_changes(
     texts: Mapping[str, pl.DataFrame], where: Callable[[str], str], form: str | None,
-    on_error: OnError, from_excel: bool,
+    on_error: OnError, from_excel: bool, columns: Mapping[str, str],
 ) -> tuple[dict[str, dict[str, str]], str | None, str]:  # fmt: skip
     """Return new texts of dates, as `parse_date` reads them, their form if only one, and a note.
 
-    `texts` are the distinct ones of start and end and their counts n; `where` finds the file and
-    line of a text. Raises an error with the option that helps if day and month cannot be told
-    apart, or if more than a fifth of a column is unreadable and defects are to be repaired.
+    `texts` are the distinct ones of start and end and their counts n, `columns` what the table
+    calls these; `where` finds the file and line of a text. Raises an error with the option that
+    helps if day and month cannot be told apart, or if more than a fifth of a column is unreadable
+    and defects are to be repaired.
     """
     may_skip = form in (None, "day-first", "month-first")
     counts, plain = {}, {}
@@ -145,7 +156,8 @@ def find_changes(
         read = {text: read_date(text, role, form) for text in of_role}
         changed[role] = {text: new for text, new in read.items() if new != text}
         if on_error is OnError.REPAIR:
-            _refuse_unreadable(where, role, of_role, read, plain[role])
+            called = columns.get(role, columns.get("date", role))
+            _refuse_unreadable(where, called, of_role, read, plain[role])
     note = ""
     if new_texts := {**changed["end"], **changed["start"]}:
         text = next(iter(new_texts))
@@ -186,7 +198,7 @@ def _find_form(texts: Sequence[str], where: Callable[[str], str], from_excel: bo
 
 
 def _refuse_unreadable(
-    where: Callable[[str], str], role: str, counts: Mapping[str, int], read: Mapping[str, str],
+    where: Callable[[str], str], column: str, counts: Mapping[str, int], read: Mapping[str, str],
     plain: int,
 ) -> None:  # fmt: skip
     """Refuse a column of which more than a fifth cannot be read, given how many others can."""
@@ -205,7 +217,7 @@ def _refuse_unreadable(
         form = f'--date-format "%d{mark[1]}%m{mark[1]}%y", or with %m first'
     raise DataError(
         f"{where(next(iter(malformed)).strip())}: {number:,} of {given:,} dates in the "
-        f"column {role} cannot be read; the commonest: {listed}. If they are dates, say how they "
+        f"column {column} cannot be read; the commonest: {listed}. If they are dates, say how they "
         f"are written ({form}; %Y or %y is the year, %m or %b the month, %d the day). If the "
         "column holds something else, name the right one with --columns; --on-error skip leaves "
         "such rows out"
@@ -243,9 +255,10 @@ def _all_excel(texts: Iterable[str]) -> bool:
 
 
 def _month(name: str) -> int:
-    return next(
-        (i for i, month in enumerate(_MONTHS.split(), start=1) if month.startswith(name)), 0
-    )
+    """Return the only month whose name begins so; 0 if there is none, or another one."""
+    months = enumerate(_MONTHS.split("|"), start=1)
+    found = [i for i, names in months if any(n.startswith(name) for n in names.split())]
+    return found[0] if len(found) == 1 else 0
 
 
 def _iso(year: str, month: int, day: str | None = None) -> str | None:

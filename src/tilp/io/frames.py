@@ -4,12 +4,13 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import polars as pl
 
 from tilp.errors import DataError, TilpNotice, TilpWarning
 from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY
-from tilp.io.date_shapes import looks_like_date
+from tilp.io.date_shapes import looks_like_date, read_date
 from tilp.io.text import TextTable
 from tilp.time import parse_date
 from tilp.time.dates import DateKind
@@ -30,17 +31,34 @@ _SYNONYMS = {
     "relation_name relationship",
     "object": "object o obj tail t target object_id tail_id object_name tail_entity dst",
     "start": "start start_time start_date start_year begin begin_date begin_year since from "
-    "valid_from from_date from_year date_from started started_at joined startdate startyear",
+    "valid_from from_date from_year date_from started started_at joined startdate startyear "
+    "von seit ab beginn début debut depuis",
     "end": "end end_time end_date end_year until till to valid_to valid_until to_date to_year "
-    "date_to ended ended_at left finish enddate endyear",
-    "date": "date time timestamp ts year day when point_in_time datetime event_date",
+    "date_to ended ended_at left finish enddate endyear bis ende fin",
+    "date": "date time timestamp ts year day when point_in_time datetime event_date datum "
+    "jahr année annee",
     "split": "split",
     "estimated": "estimated",
     "walked_only": "walked_only",
 }
 _DATE_WORDS = {  # in longer names of columns that hold dates, such as term_start
     "start": frozenset(["start", "begin", "begins", "from", "since", "started", "joined"]),
-    "end": frozenset(["end", "ends", "until", "till", "to", "ended", "left", "finish", "expires"]),
+    "end": frozenset(
+        [
+            "end",
+            "ends",
+            "until",
+            "till",
+            "to",
+            "ended",
+            "left",
+            "finish",
+            "expires",
+            "expiry",
+            "completion",
+        ]
+    ),
+    "date": frozenset(["dates", "years", "period", "season"]),
 }
 _KEY_ROLES = frozenset({"subject", "relation", "object"})
 DATE_ROLES = frozenset({"start", "end", "date"})
@@ -50,7 +68,9 @@ _REMEDY = (
     "Name the columns in a header, or say which is which with columns= "
     "(--columns subject=…,relation=…,object=…,start=…,end=…)."
 )
+_TITLE_ROWS = 6  # that may stand above a header
 SAMPLE_ROWS = 200  # that show which column is which
+_HAS_DIGIT, _DECIMAL = re.compile(r"\d"), re.compile(r"[+-]?\d+[.,]\d+")
 _DATE_SHARE = 0.8  # of the cells of a column of dates
 ROLES = tuple(_SYNONYMS)
 """Roles of columns; 'date' is the only date of a fact without interval, 'estimated' says which
@@ -75,11 +95,14 @@ def name_roles(
                 roles.setdefault(role, []).append(index)
     rest = set(range(len(plain))).difference(*roles.values())
     for role in [role for role in _DATE_WORDS if role not in roles]:
+        if role == "date" and (roles["start"] or roles["end"]):
+            continue
         named = [i for i in sorted(rest) if _DATE_WORDS[role] & set(plain[i].split("_"))]
         roles[role] = [i for i in named if sample and _holds_dates(sample[i])]
     if not {"subject", "object"} & roles.keys() and {"from", "to"} <= set(plain):
         edge = [plain.index("from"), plain.index("to")]
-        if "date" in roles or not sample or not all(_holds_dates(sample[i]) for i in edge):
+        few = len(rest) < 2  # other columns that may be subject and object
+        if "date" in roles or not sample or not all(_holds_dates(sample[i], few) for i in edge):
             # They name the ends of an edge, not the dates of a fact.
             roles["subject"], roles["object"] = [edge[0]], [edge[1]]
             roles["start"].remove(edge[0])
@@ -87,11 +110,12 @@ def name_roles(
     return {role: indices for role, indices in roles.items() if indices}
 
 
-def _holds_dates(cells: Sequence[str]) -> bool:
-    """Return whether most cells that are known are dates."""
-    kinds = [(cell, parse_date(cell).kind) for cell in cells]
+def _holds_dates(cells: Sequence[str], surely: bool = True) -> bool:
+    """Return whether most cells that are known are dates, or, if not surely, have digits."""
+    kinds = [(cell, parse_date(read_date(cell, "start")).kind) for cell in cells]
     known = [cell for cell, kind in kinds if kind not in (DateKind.UNKNOWN, DateKind.OPEN)]
-    return not known or sum(map(looks_like_date, known)) >= _DATE_SHARE * len(known)
+    is_date = looks_like_date if surely else _HAS_DIGIT.search
+    return sum(bool(is_date(cell)) for cell in known) >= _DATE_SHARE * len(known)
 
 
 def is_header(cells: Sequence[str], second: Sequence[str] = ()) -> bool:
@@ -107,7 +131,7 @@ def is_header(cells: Sequence[str], second: Sequence[str] = ()) -> bool:
     if roles.keys() >= _KEY_ROLES:
         return True
     dates = [index for role in DATE_ROLES & roles.keys() for index in roles[role]]
-    named = [index for index in dates if not second or looks_like_date(sample[index][0])]
+    named = [index for index in dates if not second or _holds_dates(sample[index], surely=False)]
     return bool(named) and len(cells) > 2 and not any(map(looks_like_date, cells))
 
 
@@ -129,7 +153,8 @@ def _assign_columns(
     """Return the index of each role, chosen or by name, else by order; and whether by order."""
     names = table.names or ()
     roles = _chosen_columns(names, source, chosen)
-    found = name_roles(names, sample_cells(table.frame))
+    cells = sample_cells(table.frame)
+    found = name_roles(names, cells)
     if {"start", "end"} & chosen.keys() or {"start", "end"} <= found.keys():
         found.pop("date", None)
     elif "date" in found and "date" not in chosen and {"start", "end"} & found.keys():
@@ -145,16 +170,18 @@ def _assign_columns(
             raise DataError(f"{source}: {listed} could both be the {role}. {_REMEDY}")
         roles[role] = indices[0]
     missing = [role for role in keys if role not in roles]
-    rest = [i for i in range(len(names)) if i not in roles.values() and names[i] not in keep]
+    used = {*roles.values(), *(names.index(column) for column in keep)}
+    rest = [i for i, n in enumerate(names) if n.strip() and i not in used]
+    rest = [i for i in rest if not all(map(_DECIMAL.fullmatch, cells[i] or [""]))]
     if not missing:
         return roles, False
     if not chosen and len(missing) == len(keys) and not (keep or DATE_ROLES & roles.keys()):
         return _columns_by_order(names, len(names), source, keys), True
-    if len(rest) == len(missing) and (chosen or len(missing) == len(keys)):
+    if len(rest) == len(missing):
         return {**roles, **dict(zip(missing, rest, strict=True))}, True
     remedy = f"{_REMEDY} If each of them says something of the first: --wide (wide=True)."
     if "relation" in missing and len(rest) == len(missing) - 1:
-        remedy = "If every row says the same, name it: --relation-name playsFor (relation_name=…)."
+        remedy = "If all rows have one, name it: --relation-name playsFor (relation_name=…)."
     what = f"of the columns {', '.join(names)} none is called {', '.join(missing)}"
     raise DataError(f"{source}: {what}. {remedy}")
 
@@ -213,7 +240,9 @@ def find_layout(
     if by_order:
         warn(f"{name}: columns are taken by their order: {_listed(names, roles)}", TilpNotice)
     used = {*roles.values(), *(names.index(column) for column in keep)}
-    if unused := [column for index, column in enumerate(names) if index not in used]:
+    cells = sample_cells(table.frame)
+    if unused := [c or "one without a name" for i, c in enumerate(names)
+                  if i not in used and (c.strip() or any(cells[i]))]:  # fmt: skip
         warn(f"{name}: columns not used: {', '.join(unused)}")
     return Layout(roles, relation_name)
 
@@ -237,10 +266,13 @@ def _wide_layout(name: str, table: TextTable, columns: Chosen, keep: Sequence[st
     names, columns = table.names or (), columns or {}
     if not names or {"relation", "object"} & columns.keys():
         raise DataError(f"{name}: --wide takes relations from a header, and objects from all cells")
-    first = {} if "subject" in columns else {"subject": names[0]}
+    found = name_roles(names, sample_cells(table.frame))
+    dates = {index for role in DATE_ROLES for index in found.get(role, ())}
+    named = [n for i, n in enumerate(names) if n.strip() and i not in dates]
+    first = {} if "subject" in columns or not named else {"subject": named[0]}
     roles, _ = _assign_columns(table, name, {**first, **columns}, ["subject"], keep)
     used = {*roles.values(), *(names.index(column) for column in keep)}
-    rest = tuple(index for index in range(len(names)) if index not in used)
+    rest = tuple(index for index, n in enumerate(names) if index not in used and n.strip())
     relations = [names[index].strip() for index in rest]
     if not rest or len(set(relations)) < len(rest):
         raise DataError(f"{name}: --wide needs other columns, each of its own name, for relations")
@@ -299,7 +331,18 @@ def split_masks(name: str, table: TextTable, roles: Roles) -> Iterator[tuple[str
 
 
 def _refuse_unknown_header(name: str, table: TextTable, roles: Roles) -> None:
-    """Refuse a malformed date before a known one, which is a header, and dates as objects."""
+    """Refuse a malformed date before a known one, which is a header, and dates as objects.
+
+    So too a header below other rows, such as a title.
+    """
+    first_rows = table.frame.head(_TITLE_ROWS + 1).fill_null("").rows()
+    for above, (row, second) in enumerate(pairwise(first_rows[1:]), start=1):
+        if is_header(row, second):
+            raise DataError(
+                f"{name}, line {table.lines[above]}: {', '.join(row)} looks like a header below "
+                f"{above} other row{'s' * (above > 1)}; remove what stands above it, or say "
+                "--no-header (header=False) if it is a fact."
+            )
     if "relation" in roles and len(table.frame):
         objects = table.frame.to_series(roles["object"]).head(SAMPLE_ROWS).fill_null("")
         if all(map(looks_like_date, objects)):

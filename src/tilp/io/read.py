@@ -146,6 +146,7 @@ class TableReader:
     given: Mapping[str, Any]  # relation_name, wide, keep, sql, date_format
     remembered: Mapping[str, Any] = field(default_factory=dict)  # of a graph that was read alike
     reading: dict[str, Any] = field(init=False)
+    called: dict[str, str] = field(default_factory=dict)  # names of columns by role
     defects: list[pl.DataFrame] = field(default_factory=list)
     values: dict[str, list[tuple[pl.Series, Floats]]] = field(default_factory=dict)
 
@@ -226,6 +227,7 @@ class TableReader:
         layout = frames.find_layout(name, table, *context, wide=wide)
         if not self.sources.is_written:
             called = {role: names[index] for role, index in layout.roles.items() if names}
+            self.called |= called
             own = {role: column for role, column in called.items() if role != column}
             reading = {"columns": own, "wide": wide, "relation_name": relation_name}
             self.reading.update({key: value for key, value in reading.items() if value})
@@ -240,7 +242,9 @@ class TableReader:
         form = self.given["date_format"] or self.remembered.get("date_format")
         parts = [source_name(part) for _, part, _ in self.sources.facts]
         from_excel = any(name.lower().endswith(EXCEL_SUFFIXES) for name in parts)
-        changed, form, note = find_changes(texts, where, form, self.on_error, from_excel)
+        changed, form, note = find_changes(
+            texts, where, form, self.on_error, from_excel, self.called
+        )
         self.reading.update({"date_format": form} if form else {})
         if note:
             warn(f"{parts[0]}: {note}", TilpNotice)

@@ -46,18 +46,26 @@ def _text_table(
     names: Sequence[str], rows: Iterable[Sequence[Any]], lines: Sequence[int], source: str
 ) -> TextTable:
     """Return rows of any values as a table of text."""
-    cells = [[_text(value, source) for value in row] for row in rows]
+    cells = []
+    for line, row in zip(lines, rows, strict=True):
+        try:
+            cells.append([_text(value) for value in row])
+        except DataError as failure:
+            raise DataError(f"{source}, line {line}: {failure}") from None
     schema = {f"{index}": pl.String for index in range(len(names))}
     return TextTable(tuple(names), pl.DataFrame(cells, schema=schema, orient="row"), lines)
 
 
-def _text(value: Any, source: str) -> str | None:
+def _text(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**62:
         return str(int(value))
     if isinstance(value, date):  # or with a time of day
         return value.isoformat()[:10]
     if isinstance(value, (dict, list, tuple, bytes)):
-        raise DataError(f"{source}: a cell holds {type(value).__name__}, not a name or a date")
+        kind, found = type(value).__name__, str(value)[:40]
+        raise DataError(
+            f"a cell holds {kind} {found!r}, not a name or a date; leave it out, or flatten it"
+        )
     return None if value is None else str(value)
 
 
