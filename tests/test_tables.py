@@ -470,7 +470,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 def test_the_examples_of_the_documentation_run(monkeypatch, tmp_path, run):
     monkeypatch.chdir(tmp_path)
-    text = (DOCS / "data.md").read_text(encoding="utf-8")
+    pages = ("data.md", "table-formats.md")
+    text = "".join((DOCS / page).read_text(encoding="utf-8") for page in pages)
     names, commands = {}, 0
     for kind, title, block in re.findall(
         r'```(csv|python|sh)(?: title="(.*?)")?\n(.*?)```', text, flags=re.DOTALL
@@ -484,7 +485,7 @@ def test_the_examples_of_the_documentation_run(monkeypatch, tmp_path, run):
                 code, _, err = run(*shlex.split(line)[1:])
                 assert code == 0, (line, err)
                 commands += 1
-    assert commands == 13 and names["answers"].columns[0] == "query"
+    assert commands == 14 and names["answers"].columns[0] == "query"
     assert str(next(names["new_facts"].facts())) == "(Cleo, playsFor, Rovers, [1994, 1996])"
 
 
@@ -499,7 +500,7 @@ def test_the_query_of_the_documentation_makes_a_table_of_rdf(monkeypatch, tmp_pa
         f"{said} {base}/prop/statement/P39> {base}/entity/Q2> .\n"
         f"{said} {base}/prop/qualifier/P580> {time} .\n"
     )
-    (code,) = re.findall(r"```py\n(.*?)```", (DOCS / "data.md").read_text("utf-8"), re.DOTALL)
+    (code,) = re.findall(r"```py\n(.*?)```", (DOCS / "table-formats.md").read_text("utf-8"), re.DOTALL)
     exec(code, {})
     fact = tilp.read("facts.csv").fact(0)
     assert fact.relation == "holds office" and fact.object.endswith("Q2")
