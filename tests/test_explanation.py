@@ -651,9 +651,9 @@ def test_text_has_reasons_facts_and_what_is_left(world, model):
 def test_amounts_are_compared_with_the_rival():
     both = Explanation(Query("r", "a"), "a r b", "b", 1, 3.0, 0.5, False, (), rival="c")
     for score, rival, told in (
-        (3.0, 0.9, "+3.00, 2.10 more than for c"),
-        (-1.0, 1.0, "-1.00, 2.00 less than for c"),
-        (2.0, 1.99, "+2.00, as much as for c"),
+        (3.0, 0.9, "+3.00 (c: +0.90)"),
+        (-1.0, 1.0, "-1.00 (c: +1.00)"),
+        (2.0, 1.99, "+2.00 (c: +1.99)"),
     ):
         assert amounts(both, Reason("chain", (), score, rival, "")) == told
 

@@ -568,7 +568,7 @@ def test_an_explanation_in_html_says_what_there_is_to_say():
         "Ada is?",
         "Rank 2, score 0.88, share 10.0%. The data already have it",
         "Compared with Ada!: rank 1, score 1.88.",
-        "+1.25, 0.50 less than for Ada!",
+        "+1.25 (Ada!: +1.75)",
         "-0.50",
         "So it is: Ada",
         "rule: Ada(E1,E2,I2) ← Ada⁻¹(E1,E2,I1)  (confidence 0.61, support 7 of 1,234, weight 0.25)",

@@ -34,6 +34,7 @@ _STAGES = {
     "fit": "learn from train, day by day",
     "count": "count the new facts",
 }
+_FEW_FACTS = 200
 _COST_STAGES = {"read": "read the facts", **_STAGES}
 
 
@@ -148,6 +149,9 @@ def _fit(
         output().print(f"{out} is finished")
         return
     graph = read()
+    if (n_facts := len(graph.targets)) < _FEW_FACTS:
+        say(f"note: {n_facts:,} training facts are few: most rules rest on a handful of them, and "
+            "ranks are hints at best")  # fmt: skip
     if not len(graph.rows("test")):
         say("there is no test split; to make one: tilp split DATA --out FOLDER --kind random")
     if work.exists():

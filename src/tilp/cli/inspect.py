@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _SHOWN_YEARS = 8
 _DATE_COLUMNS = (
-    *("both dates", "start only", "end only", "undated"),
-    *("first", "last", "timestamps", "intervals"),
+    *("first", "last", "both dates", "start only", "end only", "undated"),
+    *("timestamps", "intervals"),
 )
 
 
@@ -97,7 +97,7 @@ def _counts(*counts: int) -> list[str]:
 
 def _date_cells(dates: DateSummary) -> list[str]:
     known = _counts(dates.both, dates.start_only, dates.end_only, dates.none)
-    return [*known, dates.first, dates.last, *_counts(dates.timestamps, dates.intervals)]
+    return [dates.first, dates.last, *known, *_counts(dates.timestamps, dates.intervals)]
 
 
 def _print_defects(defects: Defects) -> None:
@@ -117,14 +117,18 @@ def _print_defects(defects: Defects) -> None:
         "entities that train never saw": defects.unseen_entities,
         "entities or relations that train never saw": defects.unseen,
     }
-    rows = {
+    listed = {
         name: [f"{split}: {count:,}" for split, count in counts.items() if count]
         for name, counts in by_split.items()
     }
-    rows["absurd years"] = years
-    none = Text("none", style="green")
-    cells = ((name, ", ".join(row) or none) for name, row in rows.items())
-    print_table("what to look at before learning", ("defect", "rows"), cells)
+    rows = [
+        (name, ", ".join(row)) for name, row in (listed | {"absurd years": years}).items() if row
+    ]
+    title = "what to look at before learning"
+    if rows:
+        print_table(title, ("defect", "rows"), rows)
+    else:
+        output().print(f"{title}: nothing found")
 
 
 _RandomOption, _TimeShiftOption = (

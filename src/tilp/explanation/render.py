@@ -165,14 +165,12 @@ def summary_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def amounts(explanation: Explanation, reason: Reason) -> str:
-    """Return what a reason adds, and how much more or less that is than for the rival."""
-    text = f"{reason.score:+.2f}"
-    if not explanation.rival:
-        return text
-    if reason.same:
-        return f"{text}, as much as for {explanation.rival}"
-    side = "more" if reason.margin > 0 else "less"
-    return f"{text}, {abs(reason.margin):.2f} {side} than for {explanation.rival}"
+    """Return what a reason adds to the score, and what to that of the rival."""
+    return _both_scores(explanation, reason.score, reason.rival)
+
+
+def _both_scores(explanation: Explanation, score: float, rival: float) -> str:
+    return f"{score:+.2f}" + f" ({explanation.rival}: {rival:+.2f})" * bool(explanation.rival)
 
 
 def reason_notes(reason: Reason, *, formal: bool) -> Iterator[str]:
@@ -197,10 +195,9 @@ def rest_lines(
 ) -> Iterator[str]:
     """Yield a line for all reasons that are not shown, and one for those without a difference."""
     if rest:
-        score, margin = (sum(getattr(one, name) for one in rest) for name in ("score", "margin"))
-        side = f"{abs(margin):.2f} {'more' if margin > 0 else 'less'}"
-        against = f", {side} than for {explanation.rival}" if explanation.rival else ""
-        yield f"{_counted(len(rest), 'further reason')}, together {score:+.2f}{against}"
+        score, rival = (sum(getattr(one, name) for one in rest) for name in ("score", "rival"))
+        both = _both_scores(explanation, score, rival)
+        yield f"{_counted(len(rest), 'further reason')}, together {both}"
     if same:
         score = sum(reason.score for reason in same)
         which = _counted(len(same), "reason")
