@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.measure import Measurement
-from rich.text import Text
 from typer import Option
 
 from tilp.cli import options
@@ -121,9 +120,8 @@ def _print_defects(defects: Defects) -> None:
         name: [f"{split}: {count:,}" for split, count in counts.items() if count]
         for name, counts in by_split.items()
     }
-    rows = [
-        (name, ", ".join(row)) for name, row in (listed | {"absurd years": years}).items() if row
-    ]
+    listed["absurd years"] = years
+    rows = [(name, ", ".join(row)) for name, row in listed.items() if row]
     title = "what to look at before learning"
     if rows:
         print_table(title, ("defect", "rows"), rows)

@@ -291,6 +291,8 @@ def print_predictions(
         # A title of the table would be wrapped to the width of its columns.
         output().print(str(query), style="italic", highlight=False, markup=False, soft_wrap=True)
         print_table("", (*formats, *mark), rows, right=("rank", "score", "share"))
+    meaning = "share: the model's probability of a candidate; scores compare within one query"
+    output().print(f"({meaning})", style="dim")
 
 
 def explain_command(
