@@ -500,7 +500,8 @@ def test_the_query_of_the_documentation_makes_a_table_of_rdf(monkeypatch, tmp_pa
         f"{said} {base}/prop/statement/P39> {base}/entity/Q2> .\n"
         f"{said} {base}/prop/qualifier/P580> {time} .\n"
     )
-    (code,) = re.findall(r"```py\n(.*?)```", (DOCS / "table-formats.md").read_text("utf-8"), re.DOTALL)
+    text = (DOCS / "table-formats.md").read_text("utf-8")
+    (code,) = re.findall(r"```py\n(.*?)```", text, re.DOTALL)
     exec(code, {})
     fact = tilp.read("facts.csv").fact(0)
     assert fact.relation == "holds office" and fact.object.endswith("Q2")
