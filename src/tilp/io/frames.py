@@ -336,8 +336,8 @@ def _refuse_unknown_header(name: str, table: TextTable, roles: Roles) -> None:
     So too a header below other rows, such as a title.
     """
     first_rows = table.frame.head(_TITLE_ROWS + 1).fill_null("").rows()
-    for above, (row, second) in enumerate(pairwise(first_rows[1:]), start=1):
-        if is_header(row, second):
+    for above, (row, below) in enumerate(pairwise(first_rows[1:]), start=1):
+        if is_header(row, below):
             raise DataError(
                 f"{name}, line {table.lines[above]}: {', '.join(row)} looks like a header below "
                 f"{above} other row{'s' * (above > 1)}; remove what stands above it, or say "
