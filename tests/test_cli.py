@@ -37,6 +37,18 @@ def test_every_command_has_help(run, command):
     assert code == 0 and "Usage" in out and len(out) > 300
 
 
+def test_alone_it_says_how_to_begin(run):
+    code, out, err = run()
+    assert code == 0 and err == "" and len(out.splitlines()) == 8
+    assert all(f"tilp {word}" in out for word in ("demo", "inspect", "fit", "serve", "--help"))
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "x", "9" * 5000, "99999999999"])
+def test_what_counts_something_is_a_whole_number_from_its_least_on(run, size):
+    code, _, err = run("evaluate", "model", "--sample", size)
+    assert code == 2 and "not a whole number from 1 on" in err and len(err) < 500
+
+
 def test_inspect_as_tables_and_as_json(run, data):
     code, out, err = run("inspect", data)
     assert code == 0 and err == "" and "playsFor" in out and "times in years" in out
@@ -169,6 +181,8 @@ def test_demo(run):
     assert code == 0 and err.startswith("find rules …\n")
     assert "rules planted in this world" in out and "what to look at before learning" in out
     assert "the best for each of 10 relations" in out
+    commands = [line.split()[:2] for line in out.splitlines()[-3:]]
+    assert commands == [["tilp", "inspect"], ["tilp", "fit"], ["tilp", "serve"]]
 
 
 def test_python_m_tilp():
