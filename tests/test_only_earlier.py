@@ -15,6 +15,7 @@ import tilp
 from serving import get, post, running
 from strategies import both_ways, every_candidate, query_at, shared_queries, small_world
 from tilp.errors import TilpError
+from tilp.explanation.render import fact_text
 from tilp.features.candidate_counts import COUNT_FEATURES, CandidateCounts
 from tilp.features.candidate_history import CandidateHistory, fact_edges, listed_candidates
 from tilp.features.random_walks import RandomWalks
@@ -163,7 +164,7 @@ def test_a_model_scores_explains_and_knows_as_on_the_past_alone():
     model, graph = fitted(), fitted().graph
     scorer, size = model.scorer(), len(graph.entities)
     assert "only_earlier=True" in repr(model)
-    ranks = []
+    ranks, hidden = [], 0
     for query in both_ways(graph, every=9):
         table = query_table(graph, read_queries([query]))
         dated = scorer.rule_scorer.fill_dates(table)
@@ -184,10 +185,17 @@ def test_a_model_scores_explains_and_knows_as_on_the_past_alone():
         shown = [fact for walk in walks for fact in walk.facts]
         starts = known_ends(graph.start, graph.end)[0][shown]
         assert (starts <= latest).all()
+        for step in (step for walk in walks for step in walk.steps):
+            end = int(graph.end[step.fact_id])
+            hidden += step.hidden_end
+            assert step.hidden_end == (end > latest and graph.start[step.fact_id] > -FAR)
+            assert step.fact.interval.end == (UNKNOWN if step.hidden_end else end)
+            assert ("…]" in fact_text(step)) == step.hidden_end
         known = (model.known_facts(query, graph=each) for each in (graph, past))
         lines = [[str(fact) for fact in facts] for facts in known]
         assert lines[0] == lines[1]
     assert len(set(ranks)) > 3
+    assert hidden > 3
 
 
 def test_groundings_are_those_of_the_past():

@@ -85,9 +85,20 @@ class _KernelCache(FunctionCache):
             _warned = True
 
 
-def kernel(function: Function) -> Function:
+def bare_kernel(function: Function) -> Function:
+    """Compile a kernel that makes and returns no array.
+
+    It borrows the arrays of its caller and counts no references to them. Counting takes most of the
+    time of a short function that is given many arrays.
+    """
+    return kernel(function, counts_references=False)
+
+
+def kernel(function: Function, *, counts_references: bool = True) -> Function:
     """Compile a function at its first call, cache it on disk, and run it without the lock."""
-    compiled: Any = numba.njit(nogil=True)(function)
+    # numba has no public name for the option, and its types do not list it.
+    options: Any = {"nogil": True, "_nrt": counts_references}
+    compiled: Any = numba.njit(**options)(function)
     call_template, unliteral = compiled.get_call_template, cast("Any", numba.types.unliteral)
     # numba would compile a kernel that is called with the literal 0 once more for any integer.
     compiled.get_call_template = lambda arguments, keywords: call_template(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilp._kernels.arrays import longer, lower_bound
-from tilp._kernels.jit import kernel
+from tilp._kernels.jit import bare_kernel, kernel
 from tilp._kernels.types import Array, ByAnswer, ByEntityRelation, ByPair, ByTime
 
 _NEGLIGIBLE = 1e-5  # a slope this small moves no weight
@@ -109,6 +109,10 @@ class QueryFeatures(NamedTuple):
     answer_count: Array
     shared: Strengths
     similar: Strengths
+    top: Array  # highest sums of candidates that the subject never met
+    share: Array  # of each candidate: its probability, and before that its score
+    slope: Array
+    answer_of: Array  # of each entity; the query it is an answer of
 
 
 @kernel
@@ -133,11 +137,12 @@ def _make_features(evidence: Evidence, table: WeightTable) -> QueryFeatures:
         np.full(n, -1, dtype=np.int64), np.full(n, _NEVER, dtype=np.int64),
         np.empty(n, dtype=np.int8), np.full(n_runs, _NEVER, dtype=np.int64),
         np.empty(n_runs, dtype=np.int8), np.empty(n_runs, dtype=np.int8), _make_strengths(n),
-        _make_strengths(n),
+        _make_strengths(n), np.empty(RANKED), np.empty(n), np.empty(n),
+        np.full(n, -1, dtype=np.int64),
     )  # fmt: skip
 
 
-@kernel
+@bare_kernel
 def _gather_features(
     evidence: Evidence, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
     time: int, stamp: int,
@@ -189,7 +194,7 @@ def _gather_features(
     return n, size
 
 
-@kernel
+@bare_kernel
 def _share_partners(
     entities: ByTime, table: WeightTable, features: QueryFeatures, subject: int, time: int,
     stamp: int,
@@ -225,7 +230,7 @@ def _share_partners(
     return n
 
 
-@kernel
+@bare_kernel
 def _follow_similar(
     edges: ByEntityRelation, features: QueryFeatures, n_shared: int, subject: int, relation: int,
     time: int, stamp: int,
@@ -248,7 +253,7 @@ def _follow_similar(
     return n
 
 
-@kernel
+@bare_kernel
 def _add_strength(strengths: Strengths, entity: int, amount: float, stamp: int, n: int) -> int:
     if strengths.stamp[entity] != stamp:
         strengths.stamp[entity], strengths.total[entity] = stamp, 0.0
@@ -258,7 +263,7 @@ def _add_strength(strengths: Strengths, entity: int, amount: float, stamp: int, 
     return n
 
 
-@kernel
+@bare_kernel
 def _strength_class(strengths: Strengths, highest: Array, entity: int, stamp: int) -> int:
     """Return the class of an entity's sum plus 1; 0 if it has none."""
     if strengths.stamp[entity] != stamp:
@@ -266,7 +271,7 @@ def _strength_class(strengths: Strengths, highest: Array, entity: int, stamp: in
     return 1 + _class_of(highest, strengths.total[entity])
 
 
-@kernel
+@bare_kernel
 def _add_strengths(
     features: QueryFeatures, strengths: Strengths, n_listed: int, highest: Array, block: int,
     stamp: int, n_met: int, n: int, size: int,
@@ -283,13 +288,13 @@ def _add_strengths(
     return n, size
 
 
-@kernel
+@bare_kernel
 def _add_ranks(
     features: QueryFeatures, strengths: Strengths, table: WeightTable, block: int, stamp: int,
     n_met: int, n: int, size: int,
 ) -> int:  # fmt: skip
     """Add the rank by sum of candidates that the subject never met; equal sums rank alike."""
-    top, n_top = np.empty(RANKED), 0
+    top, n_top = features.top, 0
     for index in range(n_met, n):
         entity = features.candidate[index]
         if strengths.stamp[entity] != stamp:
@@ -315,14 +320,15 @@ def _add_ranks(
     return size
 
 
-@kernel
+@bare_kernel
 def _sum_weights(features: QueryFeatures, n: int, size: int, weights: Array, scores: Array) -> None:
-    scores[:n] = 0.0
+    for index in range(n):
+        scores[index] = 0.0
     for item in range(size):
         scores[features.of[item]] += weights[features.weight[item]]
 
 
-@kernel
+@bare_kernel
 def _gather_met(
     evidence: Evidence, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
     time: int, stamp: int,
@@ -367,7 +373,7 @@ def _gather_met(
     return n, size
 
 
-@kernel
+@bare_kernel
 def _add_met(
     pairs: ByPair, table: WeightTable, features: QueryFeatures, run: int, relation: int, time: int,
     stamp: int, n: int, size: int,
@@ -402,7 +408,7 @@ def _add_met(
     return n, _add_feature(features, size, index, first + recency)
 
 
-@kernel
+@bare_kernel
 def _gather_answers(
     answers: ByAnswer, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
     time: int, stamp: int, n_met: int, n: int, size: int, late: bool,
@@ -457,7 +463,7 @@ def _gather_answers(
     return n, size
 
 
-@kernel
+@bare_kernel
 def _add_candidate(features: QueryFeatures, n: int, entity: int, stamp: int) -> int:
     features.stamp[entity] = stamp
     features.index_of[entity] = n
@@ -466,13 +472,13 @@ def _add_candidate(features: QueryFeatures, n: int, entity: int, stamp: int) -> 
     return n + 1
 
 
-@kernel
+@bare_kernel
 def _add_feature(features: QueryFeatures, size: int, index: int, weight: int) -> int:
     features.of[size], features.weight[size] = index, weight
     return size + 1
 
 
-@kernel
+@bare_kernel
 def _class_of(highest: Array, value: float) -> int:
     """Return the first class whose highest value is no less; the last class has none."""
     index = 0
@@ -481,7 +487,7 @@ def _class_of(highest: Array, value: float) -> int:
     return index
 
 
-@kernel
+@bare_kernel
 def _recency(table: WeightTable, gap: int) -> int:
     """Return the class of recency of a gap."""
     return table.recency_of[gap] if gap < len(table.recency_of) else _class_of(table.gaps, gap)
@@ -514,67 +520,69 @@ def fit_weights(
     evidence: Evidence, table: WeightTable, subject: Array, relation: Array, time: Array,
     offsets: Array, answer: Array, rate: Array, weights: Array, squares: Array, body_support: Array,
     support: Array,
-) -> tuple[float, int]:  # fmt: skip
+) -> None:  # fmt: skip
     """Raise the likelihood of the answers of queries, one query after the other.
 
     The likelihood of an answer is its share of exp(score) among its query's candidates, without
     other answers of the query. The gradient of its logarithm moves each weight by rate / √(1 + sum
     of squared slopes). `body_support` and `support` get, for each rule and class of recency, the
-    candidates with its body, and those of them that are the answer. Returns the log-likelihood
-    before each step, and how many answers were among the candidates.
+    candidates with its body, and those of them that are the answer.
     """
     features = _make_features(evidence, table)
-    n_recencies = len(table.gaps) + 1
-    first_rule, last_rule = table.blocks.rule_recency, table.blocks.pair_count
-    n_entities = len(features.stamp)
-    share = np.empty(n_entities)
-    slope = np.empty(n_entities)
-    answer_of = np.full(n_entities, -1, dtype=np.int64)
-    total = 0.0
-    n_reached = 0
     for query in range(len(subject)):
         n, size = _gather_features(
             evidence, table, features, subject[query], relation[query], time[query], query
         )
-        for entity in answer[offsets[query] : offsets[query + 1]]:
-            answer_of[entity] = query
-        for item in range(size):
-            weight = features.weight[item]
-            if first_rule <= weight < last_rule:
-                rule, recency = divmod(weight - first_rule, n_recencies)
-                body_support[rule, recency] += 1
-                support[rule, recency] += answer_of[features.candidate[features.of[item]]] == query
-        _sum_weights(features, n, size, weights, share)
-        highest = share[:n].max() if n else 0.0
-        others = 0.0
-        for index in range(n):
-            share[index] = np.exp(share[index] - highest)
-            if answer_of[features.candidate[index]] != query:
-                others += share[index]
-        inverse_total = 0.0
-        slope[:n] = 0.0
-        for entity in answer[offsets[query] : offsets[query + 1]]:
-            if features.stamp[entity] != query:
-                continue
-            index = features.index_of[entity]
-            whole = others + share[index]
-            slope[index] = others / whole
-            inverse_total += 1.0 / whole
-            total += np.log(share[index] / whole)
-            n_reached += 1
-        if inverse_total == 0.0:
+        answers = answer[offsets[query] : offsets[query + 1]]
+        _learn(
+            table, features, n, size, query, answers, rate, weights, squares, body_support, support
+        )
+
+
+@bare_kernel
+def _learn(
+    table: WeightTable, features: QueryFeatures, n: int, size: int, query: int, answers: Array,
+    rate: Array, weights: Array, squares: Array, body_support: Array, support: Array,
+) -> None:  # fmt: skip
+    """Count the rules of one query and move the weights; see `fit_weights`."""
+    share, slope, answer_of = features.share, features.slope, features.answer_of
+    first_rule, last_rule = table.blocks.rule_recency, table.blocks.pair_count
+    for entity in answers:
+        answer_of[entity] = query
+    for item in range(size):
+        weight = features.weight[item]
+        if first_rule <= weight < last_rule:
+            body_support[weight - first_rule] += 1
+            answered = answer_of[features.candidate[features.of[item]]] == query
+            support[weight - first_rule] += answered
+    _sum_weights(features, n, size, weights, share)
+    highest = others = inverse_total = 0.0
+    for index in range(n):
+        highest = share[index] if index == 0 else max(highest, share[index])
+    for index in range(n):
+        slope[index] = 0.0
+        share[index] = np.exp(share[index] - highest)
+        if answer_of[features.candidate[index]] != query:
+            others += share[index]
+    for entity in answers:
+        if features.stamp[entity] != query:
             continue
-        for index in range(n):
-            if answer_of[features.candidate[index]] != query:
-                slope[index] = -share[index] * inverse_total
-        for item in range(size):
-            step = slope[features.of[item]]
-            if abs(step) < _NEGLIGIBLE:
-                continue
-            weight = features.weight[item]
-            squares[weight] += step * step
-            weights[weight] += rate[weight] * step / np.sqrt(1.0 + squares[weight])
-    return total, n_reached
+        index = features.index_of[entity]
+        whole = others + share[index]
+        slope[index] = others / whole
+        inverse_total += 1.0 / whole
+    if inverse_total == 0.0:
+        return
+    for index in range(n):
+        if answer_of[features.candidate[index]] != query:
+            slope[index] = -share[index] * inverse_total
+    for item in range(size):
+        step = slope[features.of[item]]
+        if abs(step) < _NEGLIGIBLE:
+            continue
+        weight = features.weight[item]
+        squares[weight] += step * step
+        weights[weight] += rate[weight] * step / np.sqrt(1.0 + squares[weight])
 
 
 @kernel
@@ -584,7 +592,6 @@ def forecast_queries(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return offsets, candidates and their sums of weights for each query."""
     features = _make_features(evidence, table)
-    sums = np.empty(len(features.stamp))
     offsets = np.zeros(len(subject) + 1, dtype=np.int64)
     candidates = np.empty(1024, dtype=np.int32)
     scores = np.empty(1024)
@@ -593,11 +600,11 @@ def forecast_queries(
         n, n_features = _gather_features(
             evidence, table, features, subject[query], relation[query], time[query], query
         )
-        _sum_weights(features, n, n_features, weights, sums)
+        _sum_weights(features, n, n_features, weights, features.share)
         candidates, scores = longer(candidates, size + n), longer(scores, size + n)
         for index in range(n):
             candidates[size + index] = features.candidate[index]
-            scores[size + index] = sums[index]
+            scores[size + index] = features.share[index]
         size += n
         offsets[query + 1] = size
     return offsets, candidates[:size].copy(), scores[:size].copy()

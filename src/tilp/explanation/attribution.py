@@ -126,7 +126,8 @@ class Explainer:
         unit, label = self._graph.unit, self._graph.entities.label
         subject = int(scored.table.subject[0])
         time = Interval(*(int(date[0]) for date in scored.table.given_dates()))
-        return Sentences(self._phrasings, time, unit, label(subject), label(candidate))
+        names, latest = (label(subject), label(candidate)), int(scored.table.latest[0])
+        return Sentences(self._phrasings, time, unit, *names, latest)
 
     def _facts(
         self, parts: list[Contribution], words: Sentences, n: int
@@ -149,13 +150,15 @@ class Explainer:
             note = words.of_member(part.note, None)
             about = part.kind, part.score, text, part.walks, rule, note, picture
             members.append(types.Member(*about))
-        return tuple(members), tuple(map(self._grounding, list(paths)[:n]))
+        groundings = (self._grounding(path, words.latest) for path in list(paths)[:n])
+        return tuple(members), tuple(groundings)
 
-    def _grounding(self, path: FactPath) -> types.Grounding:
+    def _grounding(self, path: FactPath, latest: int) -> types.Grounding:
         steps = []
         for row, inverse in path:
             fact_id = row if self._ids is None else int(self._ids[row])
-            steps.append(types.WalkedFact(fact_id, self._graph.fact(row), inverse))
+            step = types.WalkedFact(fact_id, self._graph.fact(row), inverse)
+            steps.append(step.as_of(latest))
         return types.Grounding(tuple(steps))
 
     def _has_no_circle(self, path: FactPath) -> bool:

@@ -74,7 +74,8 @@ def _fact_json(step: WalkedFact) -> Json:
     fact, times = step.fact, step.fact.interval
     start, end = (format_time(time, fact.unit) or None for time in (times.start, times.end))
     names = {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
-    return {"id": step.fact_id, **names, "start": start, "end": end, "inverse": step.inverse}
+    return {"id": step.fact_id, **names, "start": start, "end": end, "inverse": step.inverse,
+            "hidden_end": step.hidden_end}  # fmt: skip
 
 
 def draw_grounding(grounding: Grounding, query: Query, candidate: str) -> str:
@@ -90,6 +91,8 @@ def draw_grounding(grounding: Grounding, query: Query, candidate: str) -> str:
             fact, mark = step.fact, str(next(marks))
             dates = fact.interval, unit, interval
             link = Link.dated(fact.relation, *dates, inverse=step.inverse, mark=mark)
+            if step.hidden_end:
+                link = replace(link, detail=link.detail.replace("?", "…"))
         links.append(link)
     inverse = query.subject != query.given
     head = Link.dated(query.relation, interval, unit, None, inverse=inverse, mark="?")
@@ -187,6 +190,8 @@ def fact_text(step: WalkedFact) -> str:
     """Return a fact with its id."""
     fact = step.fact
     dates = fact.interval.format(fact.unit)
+    if step.hidden_end:
+        dates = dates.replace("?]", "…]")
     return f"#{step.fact_id} {fact.subject} {fact.relation} {fact.object} {dates}"
 
 

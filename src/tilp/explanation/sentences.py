@@ -10,7 +10,7 @@ from tilp.explanation.types import Grounding, Member, WalkedFact
 from tilp.graph import INVERSE_MARK
 from tilp.rules import MinedRule, Phrasings
 from tilp.scoring.scorer import Evidence, ReasonKind
-from tilp.time import Interval, format_time, known_ends, relation_words
+from tilp.time import OPEN_END, Interval, format_time, known_ends, relation_words
 from tilp.types import Unit
 
 _MANY = 20  # cases of a rule: from here on their share is printed too
@@ -26,6 +26,7 @@ class Sentences:
     unit: Unit
     given: str  # name of the query's entity
     candidate: str
+    latest: int = OPEN_END  # last time that anything is known of
 
     def claim(self, relation: str) -> str:
         """Return the fact that the candidate makes of a query for a directed relation."""
@@ -111,6 +112,8 @@ class Sentences:
                 clause += " too"
             spoken_of = fact.subject if begins else ""
             dated, is_last = fact.interval.words(fact.unit), index == len(steps) - 1
+            if step.hidden_end:
+                dated = dated.replace("end unknown", "end not known then")
             lies = relation_words(fact.interval, self.interval, self.unit)
             if is_last and before and lies.endswith((" before", " after")):
                 lies += f" {self._asked(lies)}"  # not before or after the fact that comes first

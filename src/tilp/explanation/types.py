@@ -1,12 +1,13 @@
 """The parts of an explanation: reasons with their facts, and what removing facts does."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from tilp.graph import Fact
 from tilp.rules import Atom, MinedRule
 from tilp.scoring import Query
 from tilp.scoring.scorer import ReasonKind
+from tilp.time import UNKNOWN, end_as_of
 
 SHOWN = 3
 """Reasons that text and HTML show at once."""
@@ -22,11 +23,21 @@ class WalkedFact:
         fact_id: Id of the fact in the graph.
         fact: The fact with its names and dates.
         inverse: True if it is read from object to subject.
+        hidden_end: True if its end was not known at the time of the query, and was not used.
     """
 
     fact_id: int
     fact: Fact
     inverse: bool = False
+    hidden_end: bool = False
+
+    def as_of(self, latest: int) -> Self:
+        """Return the fact as it was known at a time: without an end that was still to come."""
+        times = self.fact.interval
+        if end_as_of(times.start, times.end, latest) == times.end:
+            return self
+        fact = replace(self.fact, interval=replace(times, end=UNKNOWN))
+        return replace(self, fact=fact, hidden_end=True)
 
     @property
     def source(self) -> str:

@@ -402,12 +402,13 @@ def run_queries(
     subject, relation, answer, time = (c[order] for c in (subject, relation, answer, time))
     is_new = np.any(np.diff(np.stack([subject, relation, time]), axis=1) != 0, axis=0)
     first = np.flatnonzero(np.append(True, is_new))
+    learned = *state[:2], *(counts.reshape(-1) for counts in state[2:])
     answer_offsets = np.append(first, len(time))
     for part in split_by_cost(np.ones(len(first)), _PROGRESS_STEPS if progress else 1):
         rows = first[part]
         queries = (subject[rows], relation[rows], time[rows])
         offsets = answer_offsets[part.start : part.stop + 1]
-        kernel.fit_weights(evidence, table, *queries, offsets, answer, rates, *state)
+        kernel.fit_weights(evidence, table, *queries, offsets, answer, rates, *learned)
         if progress is not None:
             progress(part.stop / len(first))
 

@@ -80,14 +80,16 @@ class ModelView:
 
     def draw_facts(self, query: Query, candidate: str, steps: Iterable[tuple[int, bool]]) -> str:
         """Draw facts, each a row and whether to read it backwards, as a candidate's grounding."""
-        graph, walked = self._graph, []
+        graph = self._graph
+        (parsed,) = (plain_dates(query, graph) for query in read_queries([query]))
+        table = query_table(graph, [parsed])  # refuses unknown names and dates
+        table, walked = self._scorer.rule_scorer.resolve_dates(table), []
         for row, inverse in steps:
             if row >= len(graph):
                 raise UnknownNameError(f"no fact has the id {row}; there are {len(graph):,}")
-            walked.append(WalkedFact(row, graph.fact(row), inverse))
-        (parsed,) = (plain_dates(query, graph) for query in read_queries([query]))
-        table = query_table(graph, [parsed])  # refuses unknown names and dates
-        asked = with_dates(parsed, self._scorer.rule_scorer.resolve_dates(table), graph.unit)
+            step = WalkedFact(row, graph.fact(row), inverse)
+            walked.append(step.as_of(int(table.latest[0])))
+        asked = with_dates(parsed, table, graph.unit)
         name = graph.entities.label(graph.entities.find(candidate))
         return draw_grounding(Grounding(tuple(walked)), asked, name)
 
