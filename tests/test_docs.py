@@ -160,3 +160,20 @@ def test_the_built_site_needs_no_network(site):
         loaded = re.findall(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(https?:[^"]*)"', text)
         assert not loaded, page
     assert (site / "search" / "search_index.json").is_file()
+
+
+def headings(page):
+    """The anchors of a page."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    plain = (re.sub(r"[^\w\s-]", "", line.lower()) for line in re.findall("^#+ (.*)$", text, re.M))
+    return {re.sub(r"[\s-]+", "-", line.strip()) for line in plain}
+
+
+@pytest.mark.parametrize("page", ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(PAGES)])
+def test_links_lead_somewhere(page):
+    path = PAGES.get(page, ROOT / page)
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", path.read_text(encoding="utf-8")):
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        assert target.exists(), link
+        assert not anchor or anchor in headings(target), link
