@@ -102,10 +102,10 @@ class ForecastScorer:
 
     def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
-        runs = np.diff(self.evidence.answers.offsets)[queries.directed_relation]
-        met = np.diff(self.evidence.entities.offsets)[queries.subject]
-        met = np.minimum(met, self.model.table.met)
-        runs = np.minimum(runs, self.model.table.listed)
+        evidence, table = self.evidence, self.model.table
+        runs = np.diff(evidence.answers.offsets)[queries.directed_relation]
+        met = np.diff(evidence.entities.offsets)[queries.subject]
+        runs, met = np.minimum(runs, table.listed), np.minimum(met, table.met)
         return np.asarray(runs + met + kernel.PARTNERS**2, np.float64)
 
     def without(self, facts: Iterable[int]) -> ForecastScorer:
@@ -117,11 +117,7 @@ class ForecastScorer:
         return ForecastScorer(self.model, self.graph.without(removed), kept)
 
     def contributions(
-        self,
-        queries: QueryTable,
-        offsets: Ints,
-        candidate: Ids,
-        applied: object = None,
+        self, queries: QueryTable, offsets: Ints, candidate: Ids, applied: object = None
     ) -> dict[str, Floats]:
         """Return the scores of the given candidates: all by rules."""
         scores = self.score(queries, applied)

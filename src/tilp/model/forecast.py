@@ -362,8 +362,5 @@ def _next_queries(scorer: ForecastScorer) -> tuple[Ids, Ids, Floats]:
     hazard = np.divide(events, exposed, out=np.zeros_like(events), where=exposed > 0)
     chance = hazard[np.searchsorted(table.gaps, gap[last]), count[last]]
     order = np.argsort(-chance, kind="stable")
-    return (
-        subject[last][order].astype(np.int32),
-        relation[last][order].astype(np.int32),
-        chance[order],
-    )
+    last = last[order]
+    return subject[last].astype(np.int32), relation[last].astype(np.int32), chance[order]
