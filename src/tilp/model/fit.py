@@ -174,8 +174,9 @@ def prepare_training_data(
             rules = RuleSet([*(replace(rule, given=True) for rule in counted), *mined])
     if not len(rules):
         raise NoRulesError(
-            "no rule was found: no fact's ends are joined by other facts often enough; a smaller "
-            "min_support or a greater max_length may find some"
+            "no rule was found: the ends of no fact are joined by other facts often enough. More "
+            "facts, other relations between the same things, a smaller min_support (--min-support) "
+            "or a greater max_length (--max-length) may help"
         )
     return apply_to_queries(graph, walker, dates, rules, context)
 
