@@ -54,6 +54,7 @@ COMMANDS = {  # each writes `out`, in a folder with what it reads
     "convert": ["convert", "world", "--out", "out"],
     "split": ["split", "world", "--out", "out", "--kind", "random"],
     "impute": ["impute", "world", "--out", "out"],
+    "impute by a model": ["impute", "world", "--out", "out", "--model", "model"],
     "forecaster in place": ["update", "out", "new.tsv", "--in-place", "--threads", "1"],
     "evaluate-scores": [
         *("evaluate-scores", "scores.tsv", "--data", "world", "--split", "valid", "--out", "out")
@@ -73,8 +74,10 @@ def digests(folder: Path) -> dict[str, str]:
     """Return the digest of each file; of a report, which has times in it, the names alone."""
     if (folder / "runs").is_dir():
         return {str(path.relative_to(folder)): "" for path in sorted(folder.rglob("*"))}
-    if folder.is_file():
-        return {folder.name: hashlib.sha256(folder.read_bytes()).hexdigest()}
+    beside = folder.with_name(f"{folder.name}-estimates.parquet")
+    if folder.is_file() or beside.exists():
+        files = [path for path in (beside, folder, *folder.rglob("*")) if path.is_file()]
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -182,7 +185,7 @@ def measure_windows(temporary: Path, most: int, seed: int) -> bool:
         wrong = []
         for moment in moments:
             place = fresh(base, temporary, name)
-            before = {path.name for path in place.iterdir()} | {"out"}
+            before = {path.name for path in place.iterdir()} | {"out", "out-estimates.parquet"}
             if run(place, arguments, kill_at=moment) != -signal.SIGKILL:
                 wrong.append(f"not killed at {moment}")
             kills += 1

@@ -3,6 +3,7 @@
 import json
 import shutil
 import warnings
+import zipfile
 from types import SimpleNamespace
 
 import polars as pl
@@ -10,9 +11,10 @@ import pytest
 
 import tilp
 from mutations import Inputs
-from tilp._utils.files import note_digest
+from tilp._utils.files import note_digest, read_arrays
 from tilp.bench.jobs import Store
 from tilp.errors import DataError, TilpError, TilpWarning
+from tilp.io.packed.format import map_array
 from tilp.rules import parse_rule
 from tilp.time_prediction import TimeModel
 
@@ -123,3 +125,14 @@ def test_arrays_of_a_time_model_that_do_not_fit_are_refused(inputs, name, change
     TimeModel.from_arrays(arrays, relations)
     with pytest.raises((DataError, ValueError)):
         TimeModel.from_arrays({**arrays, name: change(arrays[name])}, relations)
+
+
+def test_an_array_whose_header_does_not_end_is_refused(tmp_path):
+    header = b"{'descr': '<i4', 'fortran_order': False, 'shape': (5,\n"
+    array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    (tmp_path / "one.npy").write_bytes(array)
+    with zipfile.ZipFile(tmp_path / "some.npz", "w") as archive:
+        archive.writestr("one.npy", array)
+    for reader, name in ((map_array, "one.npy"), (read_arrays, "some.npz")):
+        with pytest.raises(TilpError, match="damaged"):
+            reader(tmp_path / name)

@@ -525,3 +525,7 @@ def test_commands(model: tilp.TILP, world: TemporalGraph, tmp_path: Path, run) -
     assert code == 0, out
     assert len(pl.read_parquet(tmp_path / "imputed-estimates.parquet"))
     assert len(tilp.read(tmp_path / "imputed")) == len(world)
+    # Both appear, or neither.
+    (tmp_path / "other-estimates.parquet").mkdir()
+    assert run("impute", data, "--model", folder, "--out", tmp_path / "other")[0] == 2
+    assert not (tmp_path / "other").exists()

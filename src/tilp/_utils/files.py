@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from glob import escape
 from itertools import count
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, TypeVar
 
 import numpy as np
@@ -256,6 +257,8 @@ def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
+# What NumPy raises where a file does not begin as an array does.
+NO_ARRAY = (ValueError, AttributeError, SyntaxError, EOFError, OverflowError, TokenError)
 _ANEW = "remove it to have it computed again"
 
 
@@ -280,7 +283,7 @@ def read_arrays(path: Path, remedy: str = _ANEW) -> dict[str, NDArray[Any]]:
             return {name: arrays[name] for name in arrays.files}
     except OSError as failure:
         raise _unreadable(path, failure) from failure
-    except (ValueError, AttributeError, SyntaxError, EOFError, zipfile.BadZipFile) as failure:
+    except (*NO_ARRAY, zipfile.BadZipFile) as failure:
         raise TilpError(f"{path}: damaged ({failure}); {remedy}") from None
 
 

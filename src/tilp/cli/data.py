@@ -78,7 +78,8 @@ def impute_command(
         estimate: Length of a fact with one date. expected: the mean length of its relation's facts;
             drawn: a random draw for each fact.
     """
-    from tilp.io import write
+    from tilp._utils.files import new_file, new_folder
+    from tilp.io.tables import write, write_tables
     from tilp.time.durations import Durations
     from tilp.time.imputation import imputation_counts, impute
 
@@ -90,8 +91,9 @@ def impute_command(
         write(imputed, out, format=format)
     else:
         imputed, estimates = fitted.time_predictor().impute(graph)
-        write(imputed, out, format=format)
-        estimates.write_parquet(out.with_name(f"{out.name}-estimates.parquet"))
+        with new_folder(out) as folder, new_file(Path(f"{out}-estimates.parquet")) as file:
+            write_tables(imputed, folder, format)
+            estimates.write_parquet(file)
     counts = imputation_counts(imputed)
     total = int(counts["starts"].sum()) + int(counts["ends"].sum())
     figures = ("facts", "starts", "ends", "still missing", "complete in train", "mean length")

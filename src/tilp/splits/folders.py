@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tilp._utils.files import new_folder
+from tilp._utils.files import new_folder, write_text
 from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
 from tilp.graph import SPLITS, WALKED_ONLY, TemporalGraph
@@ -66,13 +66,11 @@ def _write(
     source: TemporalGraph, made: TemporalGraph, how: dict[str, Any], out: Path, format: TableFormat
 ) -> dict[str, Any]:
     """Write a split with a note on how it was made, or nothing."""
-    origin = {"facts": _counts(source), "fingerprint": source.fingerprint()}
     note = {**_HEADER, **how, "facts": _counts(made), "fingerprint": made.fingerprint()}
-    note["source"] = origin
+    note["source"] = {"facts": _counts(source), "fingerprint": source.fingerprint()}
     with new_folder(out) as folder:
         write_tables(made, folder, format)
-        text = json.dumps(note, indent=2, ensure_ascii=False)
-        (folder / "split.json").write_text(text + "\n", encoding="utf-8")
+        write_text(folder / "split.json", json.dumps(note, indent=2, ensure_ascii=False) + "\n")
     return note
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tilp._utils.files import file_digest, read_note, write_note
+from tilp._utils.files import NO_ARRAY, file_digest, read_note, write_note
 from tilp.errors import DataError
 
 METADATA = "pack.json"  # the file that makes a folder a packed graph
@@ -87,7 +87,7 @@ def map_array(path: Path) -> NDArray[Any]:
     try:
         # A plain array over the map, since compiled loops know no other kind.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, EOFError, OverflowError, SyntaxError) as failure:
+    except NO_ARRAY as failure:
         raise damage_error(path, "it does not begin as an array does") from failure
     except OSError as failure:
         raise damage_error(path, str(failure)) from failure
