@@ -7,7 +7,7 @@ import numpy as np
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
-_MIN_SHARE = 1e-6  # of a candidate, below which it does not move a weight
+_LEAST = float(np.log(1e-6))  # share of a candidate, as a logarithm, below which it moves no weight
 
 
 @kernel
@@ -30,8 +30,7 @@ def add_likelihood(
     longest = 0
     for query in range(first, last):
         longest = max(longest, offsets[query + 1] - offsets[query])
-    rate = np.empty(longest)
-    total = np.empty(longest)
+    rate, total = np.empty(longest), np.empty(longest)
     loss = 0.0
     for query in range(first, last):
         low, high = offsets[query], offsets[query + 1]
@@ -42,14 +41,17 @@ def add_likelihood(
         whole = prior_weight[relation]
         right = whole * prior[query]
         for example in range(low, high):
+            mass = weight[rule[example]] * gain[example]
+            whole += mass
+            rate[example - low] = 0.0
+            if at_answer[example] == 0.0:  # most rules miss the answer
+                continue
             arriving = answer_factor * at_answer[example]
             walks = others[example] + arriving
             for known in range(n_kinds):
                 walks += factor[relation, known] * at_known[example, known]
             total[example - low] = walks
             rate[example - low] = arriving / walks
-            mass = weight[rule[example]] * gain[example]
-            whole += mass
             right += mass * rate[example - low]
         loss -= np.log(right / whole)
         prior_gradient[relation] -= prior_weight[relation] * (prior[query] / right - 1.0 / whole)
@@ -309,11 +311,11 @@ def add_log_linear_likelihood(
         normaliser = highest + np.log(total)
         loss += normaliser - at_answer
         for row in range(first, last):
+            if row != answer and scores[row - first] - normaliser < _LEAST:
+                continue
             share = np.exp(scores[row - first] - normaliser)
             if row == answer:
                 share -= 1.0
-            elif share < _MIN_SHARE:
-                continue
             for column in range(len(column_weight)):
                 column_gradient[column] += share * columns[row, column]
             for item in range(rule_offsets[row], rule_offsets[row + 1]):

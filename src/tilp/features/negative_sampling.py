@@ -40,8 +40,7 @@ class SampledCandidates:
             np.append(0, np.cumsum(excluded))[known.offsets], known.entity[excluded],
             (uniform * 2.0**53).astype(np.uint64), len(graph.entities), n_best, n_sampled,
         )  # fmt: skip
-        default = scores.defaults
-        return cls(queries, offsets, candidate, score, default, log_count, answer_index)
+        return cls(queries, offsets, candidate, score, scores.defaults, log_count, answer_index)
 
     @property
     def query(self) -> Indices:

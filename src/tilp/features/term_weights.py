@@ -134,8 +134,8 @@ def make_term_table(
     scorer: LogLinearScorer, queries: QueryTable, seed: int, workers: Workers,
     progress: Callable[[float], None],
 ) -> TermTable:  # fmt: skip
-    """Score queries, and list the terms of the best candidates of each."""
-    order = np.lexsort((queries.subject, queries.directed_relation))  # which share walks
+    """Score queries, by relation and time, and list the terms of the best candidates of each."""
+    order = np.lexsort((queries.subject, queries.end, queries.start, queries.directed_relation))
     memory = scorer.memory_per_query(queries)[order]
     parts = query_batches(order, memory, workers.block_bytes) if len(order) else []
     batches = [queries[part] for part in parts]

@@ -280,7 +280,7 @@ def _from_arrays(arrays: dict[str, Any]) -> TrainingExamples:
 def select_from(data: TrainingData, context: FitContext) -> TrainingData:
     """Keep the rules that explain answers of training queries, given the others.
 
-    Rules that a simpler rule equals go first. The others compete for the answers that they reach.
+    Rules go that a simpler one, or guesses, equal; the others compete for the answers they reach.
     """
     settings = context.settings
     with context.stages("select") as advance:
@@ -292,7 +292,6 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
         body_support = np.array([mined.body_support for mined in data.rules], np.float64)
         base_rate = _base_rates(data, settings)[data.rows[:, 2]]
         better = distinct & rule_selection.better_than_base(confidence, body_support, base_rate)
-        # Data in which no rule is better than guesses have a model too.
         data = data.of_rules((better if better.any() else distinct) | given)
         short = replace(settings.training, steps=SELECTION_STEPS)
         selecting = replace(context, settings=replace(settings, training=short))

@@ -47,7 +47,7 @@ class RuleEncoding:
     forms: tuple[TemporalForm, ...]
     max_length: int
 
-    @property
+    @cached_property
     def n_directed(self) -> int:
         """Number of directed relations."""
         return 2 * len(self.relations)
@@ -137,7 +137,7 @@ class RuleEncoding:
         raise TilpError(f"{rule} is of none of the grains {grains}{known}")
 
     def _directed(self, atom: Atom) -> int:
-        return self.relations.find(atom.relation) + atom.inverse * len(self.relations)
+        return self.relations.find(atom.relation) + atom.inverse * self.n_directed // 2
 
     @cached_property
     def atoms(self) -> list[Atom]:
