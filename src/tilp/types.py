@@ -42,12 +42,8 @@ class Backend(StrEnum):
 class Grain(StrEnum):
     """Temporal detail of rules."""
 
-    STATIC = "static"
-    QUERY = "query"
-    ADJACENT = "adjacent"
-    PAIRS = "pairs"
-    ALLEN = "allen"
-    GAP = "gap"
+    STATIC, QUERY, ADJACENT = "static", "query", "adjacent"
+    PAIRS, ALLEN, GAP = "pairs", "allen", "gap"
 
 
 class Missing(StrEnum):
@@ -65,12 +61,8 @@ class Estimate(StrEnum):
 class Protocol(StrEnum):
     """Which other answers of a query are removed before its answer is ranked."""
 
-    ENUMERATE = "enumerate"
-    EXACT = "exact"
-    OVERLAP = "overlap"
-    STATIC = "static"
-    RAW = "raw"
-    TILP_RELEASE = "tilp-release"
+    ENUMERATE, EXACT, OVERLAP = "enumerate", "exact", "overlap"
+    STATIC, RAW, TILP_RELEASE = "static", "raw", "tilp-release"
 
 
 class Ties(StrEnum):

@@ -108,7 +108,7 @@ class DatedFacts:
         self.now = int(self.start[has_start].max(initial=0))
         times = np.concatenate([self.start[has_start], self.end[has_end]])
         self.dates = _candidate_dates(times)
-        low, high = np.quantile(times, (0.05, 0.95)) if len(times) else (0.0, 1.0)
+        low, high = _quantiles(times, 0.05, 0.95)
         self.span = float(max(high - low, 1))
         self.widths = np.ceil(_TIME_SPANS * self.span).astype(np.int64)
 
@@ -217,7 +217,15 @@ def _find(values: Ints, wanted: Ints) -> Ints:
 def _candidate_dates(times: Ints) -> Ints:
     """Return the distinct dates, with all time points of their usual range if these are few."""
     dates, count = np.unique(times, return_counts=True)
+    if not len(dates):
+        return dates
     if len(dates) > _MAX_DATES:
         dates = np.sort(dates[np.argsort(-count, kind="stable")[:_MAX_DATES]])
-    low, high = np.quantile(times, (0.05, 0.995)) if len(times) else (0, _MAX_DATES)
+    low, high = _quantiles(times, 0.05, 0.995)
     return np.union1d(dates, np.arange(low, high + 1)) if high - low <= _DENSE_SPAN else dates
+
+
+def _quantiles(times: Ints, *shares: float) -> list[int]:
+    """Return quantiles that are times themselves: a mean of two may be no whole number."""
+    found: list[int] = np.quantile(times, shares, method="nearest").tolist() if len(times) else []
+    return found or [0] * len(shares)
