@@ -211,8 +211,8 @@ def test_separators_are_told_by_whole_rows(tmp_path, text, first):
 
 
 def test_a_header_that_is_not_known_is_refused_rather_than_read_as_a_fact(tmp_path):
-    path = write_text(tmp_path / "f.csv", "spieler,art,verein,ab\nAda,playsFor,Rovers,1990\n")
-    with pytest.raises(DataError, match=r"spieler, art, verein, ab looks like a header"):
+    path = write_text(tmp_path / "f.csv", "name,kind,other,wann\nAda,playsFor,Rovers,1990\n")
+    with pytest.raises(DataError, match=r"name, kind, other, wann looks like a header"):
         tilp.read(path)
     with pytest.warns(TilpWarning, match="malformed start"):
         assert len(tilp.read(path, header=False)) == 2
@@ -222,8 +222,8 @@ def test_a_header_that_is_not_known_is_refused_rather_than_read_as_a_fact(tmp_pa
 
 def test_names_of_columns_are_never_overridden_by_their_order():
     frame = {"subject": ["a"], "object": ["c"], "kind_of": ["r"]}
-    with pytest.raises(DataError, match="none is called relation"):
-        tilp.read(pl.DataFrame(frame))
+    with pytest.warns(TilpWarning, match="relation = kind_of, object = object"):
+        assert str(tilp.read(pl.DataFrame(frame)).fact(0)).startswith("(a, r, c")
     with pytest.warns(TilpWarning, match="taken by their order: subject = x, relation = y"):
         assert tilp.read(pl.DataFrame({"x": ["a"], "y": ["r"], "z": ["b"]})).fact(0).object == "b"
 

@@ -361,11 +361,10 @@ def test_settings_say_what_is_missing():
     with pytest.raises(TilpError, match=r"it can be point, duration, open$"):
         TILP(missing="guess")
     values = ModelSettings().to_json()
-    old = {**values, "mining": {**values["mining"], "every_reading": False}}
-    assert ModelSettings.from_json(old) == ModelSettings()
-    old = {**values, "missing": "unknown", "mining": {**values["mining"], "every_reading": True}}
-    with pytest.raises(TilpError, match=r"missing='unknown' was removed in 0\.2: fit the model"):
-        ModelSettings.from_json(old)
+    mining = {**values["mining"], "every_reading": True}
+    del mining["distinct"]
+    with pytest.raises(TilpError, match=r"of tilp 0\.1: fit it again"):
+        ModelSettings.from_json({**values, "missing": "unknown", "mining": mining})
 
 
 # commands

@@ -70,7 +70,7 @@ def test_every_kind_of_weights_is_finite_and_is_learned(tmp_path, weights):
     assert min(model.curve.held_out) < model.curve.held_out[0]
     assert len(model.curve.held_out) == len(model.curve.held_out_step)
     assert f"{len(model.rules()):,} rules" in repr(model)
-    assert set(model.seconds) == {"mine", "apply", "select", "train"}
+    assert set(model.seconds) == {"mine", "apply", "select", "train", "time"}
     assert same(tilp.load(model.save(tmp_path / "m")), model)
 
 

@@ -465,8 +465,8 @@ def test_a_damaged_head_is_named(tmp_path, work, left):
 @pytest.mark.parametrize(
     ("features", "stages"),
     [
-        ("full", ["mine", "apply", "select", "train", "features", "stack"]),
-        ("paper", ["mine", "apply", "select", "train", "features"]),
+        ("full", ["mine", "apply", "select", "train", "features", "stack", "time"]),
+        ("paper", ["mine", "apply", "select", "train", "features", "time"]),
     ],
 )
 def test_progress_tells_of_every_stage(features, stages):

@@ -231,7 +231,7 @@ def test_every_kind_of_source(tmp_path, facts):
     "source, message",
     [
         ("a,r,b,1990\nc,r\n", "2 columns where 4"),
-        ("name,kind,other,ab\nb,r,c,1990\n", "looks like a header"),
+        ("name,kind,other,wann\nb,r,c,1990\n", "looks like a header"),
         ("subject,relation,object,split\na,r,b,train\nc,r,b,later\n", "the split is 'later'"),
     ],
 )

@@ -78,7 +78,14 @@ def one_rule(browser, shots):
             "end": years * 2,
         }
     )
-    model = tilp.TILP(1, temporal_detail=["pairs"], features="none", n_jobs=1).fit(tilp.read(facts))
+    model = tilp.TILP(
+        1,
+        temporal_detail=["pairs"],
+        features="none",
+        n_jobs=1,
+        config=tilp.TILPConfig(select=False),
+    )
+    model.fit(tilp.read(facts))
     rules = model.rules(HOSTILE_RELATION)
     chosen = next(one for one in rules if one.rule.body[0].relation == "nominatedFor")
     weights = replace(model.weights, rule=model.weights.rule[:1])

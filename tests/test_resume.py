@@ -108,7 +108,7 @@ def test_progress_tells_of_every_stage():
     TILP(**FAST).fit(
         small_world(), progress=lambda name, share: told.setdefault(name, []).append(share)
     )
-    assert list(told) == ["mine", "apply", "select", "train"]
+    assert list(told) == ["mine", "apply", "select", "train", "time"]
     assert all(shares[-1] == 1.0 and min(shares) >= 0 for shares in told.values())
 
 
